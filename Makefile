@@ -1,0 +1,40 @@
+# Everything a newcomer types. Each target sets up what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PACKAGES := reader broker spark_conf cli
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast lint format bench fixtures soak docs clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(READY) build/links  ## the virtual environment with everything in it
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("lakepass needs Python 3.11 or newer, this is " + sys.version) if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip -c constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@
+
+# mypy and editors follow links, not the import hook of an editable install.
+build/links:
+	mkdir -p $@/lakepass
+	for package in $(PACKAGES); do ln -sfn ../../../$$package $@/lakepass/$$package; done
+
+lint: setup  ## ruff (lint, format) and strict mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy -p lakepass
+	$(BIN)/mypy tests bench examples
+
+format: setup  ## format and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove everything the other targets made
+	rm -rf $(VENV) .tools build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

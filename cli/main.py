@@ -1,0 +1,5 @@
+"""The `lakepass` command."""
+
+
+def main() -> None:
+    """Placeholder."""
