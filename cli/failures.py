@@ -1,0 +1,56 @@
+"""How a command fails: one line that says what, why and what next, and an exit code that scripts can tell apart.
+
+| code | meaning |
+|---|---|
+| 0 | done |
+| 1 | the table, the log or the request is wrong |
+| 2 | the command was typed wrong |
+| 3 | refused: no such share or table, not granted, a token that is wrong or has ended |
+| 4 | the server or the store cannot be reached or does not answer |
+| 5 | something has to be installed first |
+| 130 | interrupted |
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rich.console import Console
+
+from lakepass.reader.errors import AccessRefusedError, MissingExtraError, SharingError, StorageError
+
+FAILED, REFUSED, UNREACHABLE, NOT_INSTALLED, INTERRUPTED = 1, 3, 4, 5, 130
+
+
+def report_failure(error: BaseException) -> int:
+    """Print `error` to standard error and give the exit code for it."""
+    if isinstance(error, BrokenPipeError):
+        # The reader of our output has seen enough (`lakepass read … | head`): that is not an error. Standard
+        # output is pointed elsewhere so that the interpreter's own flush at exit does not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    message = str(error) or type(error).__name__
+    console.print(f"[bold red]error:[/bold red] {_escaped(message)}")
+    return exit_code(error)
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code for `error`, as in the table above."""
+    if isinstance(error, MissingExtraError):
+        return NOT_INSTALLED
+    if isinstance(error, SharingError):
+        refused = error.status is not None and 400 <= error.status < 500 and error.status != 429
+        return REFUSED if refused else UNREACHABLE
+    if isinstance(error, AccessRefusedError):
+        return REFUSED
+    if isinstance(error, StorageError | OSError):
+        return UNREACHABLE
+    return FAILED
+
+
+def _escaped(message: str) -> str:
+    return message.replace("[", "\\[")
