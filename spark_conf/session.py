@@ -1,0 +1,110 @@
+"""A SparkSession that can read shared tables: Delta, the clouds' connectors, and secrets kept out of sight.
+
+`configure` puts the settings on a builder that a job already has; `lakepass_session` makes the session. Both
+set nothing that the builder or a running session has set before, except to add to it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Literal
+
+from lakepass.reader.errors import MissingExtraError
+from lakepass.spark_conf import jars as jar_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Jars = Literal["maven", "provided"]
+
+_DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+
+# Spark's own patterns, and the names that ours and the connectors' keys carry. The first hides values in the
+# UI's environment page, the event log and YARN's listing; the second hides options of a data source in a plan.
+_REDACT_KEYS = r"(?i)secret|password|passwd|token|access[.]?key|signature|sas[.]|bearer|credential$"
+_REDACT_OPTIONS = r"(?i)url|secret|token|access[.]?key|sas[.]|bearer|auth"
+
+
+def session_settings(
+    spark_version: str, *, clouds: Iterable[str] = ("aws",), jars: Jars = "maven"
+) -> dict[str, str]:
+    """The Spark settings for reading shared tables; the pure function behind `configure`."""
+    settings = {
+        "spark.sql.extensions": _DELTA_EXTENSION,
+        "spark.sql.catalog.spark_catalog": _DELTA_CATALOG,
+        # Without it Spark refuses a Python data source that can take filters.
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.redaction.regex": _REDACT_KEYS,
+        "spark.sql.redaction.options.regex": _REDACT_OPTIONS,
+    }
+    if jars == "maven":
+        settings |= {
+            "spark.jars.packages": ",".join(jar_table.packages(spark_version, clouds)),
+            "spark.jars.excludes": ",".join(jar_table.exclusions()),
+        }
+        if "DEFAULT_ARTIFACT_REPOSITORY" not in os.environ:  # Spark's own way to name a mirror
+            settings["spark.jars.ivySettings"] = str(jar_table.IVY_SETTINGS)
+    else:
+        jar_table.check_clouds(clouds)
+    return settings
+
+
+def configure(
+    builder: SparkSession.Builder, *, clouds: Iterable[str] = ("aws",), jars: Jars = "maven"
+) -> SparkSession.Builder:
+    """Put what shared tables need on a builder, keeping what it already has.
+
+    `clouds` names the connectors to bring (`aws`, `azure`, `gcp`); `jars="provided"` brings none, for a cluster
+    that has them.
+    """
+    present: dict[str, str] = dict(getattr(builder, "_options", {}))
+    for key, value in session_settings(_installed_pyspark(), clouds=clouds, jars=jars).items():
+        if key in ("spark.sql.extensions", "spark.jars.packages", "spark.jars.excludes") and key in present:
+            builder = builder.config(key, _joined(present[key], value))
+        elif key not in present:
+            builder = builder.config(key, value)
+    return builder
+
+
+def lakepass_session(
+    app: str = "lakepass",
+    *,
+    master: str | None = None,
+    clouds: Iterable[str] = ("aws",),
+    jars: Jars = "maven",
+    conf: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A SparkSession with Delta Lake and the connectors of `clouds`.
+
+    The first start on a machine downloads the jars (25 MB with `aws`); later ones take them from Ivy's cache.
+    `conf` goes on top and wins.
+    """
+    _installed_pyspark()
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(app)
+    if master is not None:
+        builder = builder.master(master)
+    for key, value in (conf or {}).items():
+        builder = builder.config(key, value)
+    # Workers otherwise run whichever python3 is first in PATH, which need not have lakepass in it.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    return configure(builder, clouds=clouds, jars=jars).getOrCreate()
+
+
+def _installed_pyspark() -> str:
+    for distribution in ("pyspark", "pyspark-client"):
+        try:
+            return version(distribution)
+        except PackageNotFoundError:
+            continue
+    raise MissingExtraError("spark", "Reading with Spark")
+
+
+def _joined(first: str, second: str) -> str:
+    items = [*first.split(","), *second.split(",")]
+    return ",".join(dict.fromkeys(item.strip() for item in items if item.strip()))
