@@ -1,0 +1,1 @@
+"""Real stores on loopback, started by the tests themselves. README.md says how to use each."""

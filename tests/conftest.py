@@ -1,0 +1,59 @@
+"""Fixtures every folder of tests may ask for: the stores of `tests/clouds`, the public tables, the toolchain.
+
+Each store is started at most once per run, whichever worker asks first, and ends with the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clouds import ministack as ministack_store
+from tests.clouds.run import OwnedRun, Run, StoreT, Unavailable
+
+ROOT = Path(__file__).resolve().parents[1]
+_RUN = pytest.StashKey[Run]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The process started by hand owns the run; a worker is told where it is."""
+    workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)
+    config.stash[_RUN] = OwnedRun() if workerinput is None else Run(Path(workerinput["lakepass_run"]))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Called by xdist in the controller for each worker."""
+    node.workerinput["lakepass_run"] = str(node.config.stash[_RUN].folder)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End what the run started."""
+    run = config.stash.get(_RUN, None)
+    if isinstance(run, OwnedRun):
+        run.end()
+
+
+def _store(request: pytest.FixtureRequest, name: str, start: Callable[[Run], StoreT]) -> StoreT:
+    try:
+        return request.config.stash[_RUN].once(name, start)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def ministack(request: pytest.FixtureRequest) -> ministack_store.Ministack:
+    """S3 + STS + IAM that enforce session policies."""
+    return _store(request, "ministack", ministack_store.start)
+
+
+@pytest.fixture(scope="session")
+def shared_tables() -> Path:
+    """The folder of public Delta tables that lies beside the repository."""
+    folder = ROOT.parent / "shared" / "tables"
+    if not folder.is_dir():
+        pytest.skip("the public tables (../shared/tables) are not beside this repository")
+    return folder
