@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.clouds import ministack as ministack_store
+from tests.clouds import postgres as postgres_store
 from tests.clouds.run import OwnedRun, Run, StoreT, Unavailable
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,6 +49,12 @@ def _store(request: pytest.FixtureRequest, name: str, start: Callable[[Run], Sto
 def ministack(request: pytest.FixtureRequest) -> ministack_store.Ministack:
     """S3 + STS + IAM that enforce session policies."""
     return _store(request, "ministack", ministack_store.start)
+
+
+@pytest.fixture(scope="session")
+def postgres(request: pytest.FixtureRequest) -> postgres_store.Postgres:
+    """A PostgreSQL server; `create_database()` gives a test a database of its own."""
+    return _store(request, "postgres", postgres_store.start)
 
 
 @pytest.fixture(scope="session")
