@@ -1,0 +1,47 @@
+"""Keeping secrets out of what is shown: every text quoted from a store, a server or a library passes here.
+
+Libraries put whole signed addresses, SAS tokens and authorization headers into their errors. `scrub` takes out
+the query of any address, and whatever has the shape of a signature, token or key.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+HIDDEN = "…"
+
+_ADDRESS_QUERY = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s?#\"'<>]+)\?[^\s\"'<>]+", re.IGNORECASE)
+_ADDRESS_USER = re.compile(r"(\bhttps?://)[^\s/@\"'<>]+@", re.IGNORECASE)
+_AUTHORIZATION = re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{4,}", re.IGNORECASE)
+_PAIR = re.compile(
+    r"\b(sig|signature|x-amz-signature|x-amz-security-token|x-amz-credential|x-goog-signature|x-goog-credential|"
+    r"(?:access|secret)[_-]?(?:access[_-]?)?key(?:[_-]?id)?|(?:session|oauth|sas|bearer|refresh|access)[_-]?token|"
+    r"client[_-]?secret|password)"
+    r"(\"?'?\s*[=:]\s*\"?'?)[^\s&\"',;<>}]+",
+    re.IGNORECASE,
+)
+
+
+def scrub(text: str, *secrets: str) -> str:
+    """`text` without `secrets` and without anything that looks like one.
+
+    >>> scrub("GET https://b.s3.amazonaws.com/k?X-Amz-Signature=abc failed")
+    'GET https://b.s3.amazonaws.com/k?… failed'
+    """
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    text = _ADDRESS_QUERY.sub(rf"\1?{HIDDEN}", text)
+    text = _ADDRESS_USER.sub(rf"\1{HIDDEN}@", text)
+    text = _AUTHORIZATION.sub(rf"\1 {HIDDEN}", text)
+    return _PAIR.sub(rf"\1\2{HIDDEN}", text)
+
+
+def shown_address(address: str) -> str:
+    """An address without user, query and fragment.
+
+    >>> shown_address("https://u:p@host/path?sig=1#2")
+    'https://host/path'
+    """
+    parts = urlsplit(address)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
