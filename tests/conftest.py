@@ -13,6 +13,7 @@ import pytest
 
 from tests.clouds import ministack as ministack_store
 from tests.clouds import postgres as postgres_store
+from tests.clouds import seaweedfs as seaweedfs_store
 from tests.clouds.run import OwnedRun, Run, StoreT, Unavailable
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,6 +50,12 @@ def _store(request: pytest.FixtureRequest, name: str, start: Callable[[Run], Sto
 def ministack(request: pytest.FixtureRequest) -> ministack_store.Ministack:
     """S3 + STS + IAM that enforce session policies."""
     return _store(request, "ministack", ministack_store.start)
+
+
+@pytest.fixture(scope="session")
+def seaweedfs(request: pytest.FixtureRequest) -> seaweedfs_store.SeaweedFS:
+    """A second, independent S3 + STS that enforces session policies; the one the demo runs on."""
+    return _store(request, "seaweedfs", seaweedfs_store.start)
 
 
 @pytest.fixture(scope="session")

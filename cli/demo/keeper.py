@@ -137,15 +137,19 @@ def keep(
     lifeline: Path,
     environment: Mapping[str, str] | None = None,
     user: str | None = None,
+    abrupt: bool = False,
 ) -> Server:
     """Start `command` in `folder`, which is its own to fill and is removed with it.
 
     The log is written beside the folder, so that it can still be read after an early end. `environment`
-    replaces the owner's; `user` runs the server as another user, for those that refuse root.
+    replaces the owner's; `user` runs the server as another user, for those that refuse root; `abrupt` ends it
+    without asking first, for those that would take seconds to save what is about to be removed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder.with_name(folder.name + ".log")
     arguments = [sys.executable, "-I", __file__, "--lifeline", str(lifeline), "--folder", str(folder)]
+    if abrupt:
+        arguments.append("--abrupt")
     if user is not None:
         arguments += ["--user", user]
         shutil.chown(folder, user)
@@ -166,10 +170,16 @@ def keep(
 
 def free_port() -> int:
     """A loopback TCP port nobody listens on."""
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    return free_ports(1)[0]
+
+
+def free_ports(count: int) -> list[int]:
+    """Different loopback TCP ports nobody listens on."""
+    with contextlib.ExitStack() as stack:
+        listeners = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for listener in listeners:
+            listener.bind(("127.0.0.1", 0))
+        return [int(listener.getsockname()[1]) for listener in listeners]
 
 
 def listening(port: int) -> bool:
@@ -184,16 +194,17 @@ def _end_with_keeper() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _end_group(server: subprocess.Popen[bytes]) -> None:
-    """Ask the server's process group to end; insist after a while."""
-    for number, patience in ((signal.SIGTERM, _GRACE_SECONDS), (signal.SIGKILL, _GRACE_SECONDS)):
+def _end_group(server: subprocess.Popen[bytes], *, abrupt: bool) -> None:
+    """Ask the server's process group to end, unless `abrupt`; insist after a while."""
+    if not abrupt:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(server.pid, number)
+            os.killpg(server.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            server.wait(patience)
-            break
+            server.wait(_GRACE_SECONDS)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(server.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        server.wait(_GRACE_SECONDS)
 
 
 def _main() -> int:
@@ -201,6 +212,7 @@ def _main() -> int:
     parser.add_argument("--lifeline", required=True, type=Path)
     parser.add_argument("--folder", required=True, type=Path)
     parser.add_argument("--user")
+    parser.add_argument("--abrupt", action="store_true")
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
     owner = os.open(options.lifeline, os.O_RDONLY | os.O_CLOEXEC)
@@ -224,7 +236,7 @@ def _main() -> int:
         return server.wait()
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        _end_group(server)
+        _end_group(server, abrupt=options.abrupt)
         shutil.rmtree(options.folder, ignore_errors=True)
 
 

@@ -41,8 +41,8 @@ class Postgres:
 
     def socket_url(self, database: str = "postgres", scheme: str = "postgresql") -> str:
         """An address over the UNIX socket."""
-        return
-        f"{scheme}://{self.user}:{self.password}@/{database}?host={self.socket_folder}&port={self.port}"
+        place = f"host={self.socket_folder}&port={self.port}"
+        return f"{scheme}://{self.user}:{self.password}@/{database}?{place}"
 
     def create_database(self, name: str | None = None) -> str:
         """A new empty database; gives its address over TCP."""
@@ -53,9 +53,7 @@ class Postgres:
 
 
 def start(run: Run) -> Postgres:
-    """Make a cluster and start it; nothing is kept on disk longer than the run, so it need not be flushed
-    either.
-    """
+    """Make a cluster and start it; it is gone with the run, so nothing is flushed to disk."""
     programs = _programs()
     user = _unprivileged_user()
     folder = run.folder / "postgres"
@@ -66,9 +64,9 @@ def start(run: Run) -> Postgres:
     if user is not None:
         shutil.chown(folder, user)
         shutil.chown(password_file, user)
+    options = ["--auth=scram-sha-256", "--encoding=UTF8", "--no-locale", "--no-sync", "-U", "lakepass"]
     initialised = subprocess.run(
-        [programs / "initdb", "-D", folder / "data", "-U", "lakepass", "--pwfile", password_file]
-        + ["--auth=scram-sha-256", "--encoding=UTF8", "--no-locale", "--no-sync"],
+        [programs / "initdb", "-D", folder / "data", "--pwfile", password_file, *options],
         cwd=folder,
         capture_output=True,
         text=True,
