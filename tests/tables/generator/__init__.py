@@ -1,0 +1,1 @@
+"""Writes the fixture tables with Delta Lake's Spark connector."""
