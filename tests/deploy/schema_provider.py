@@ -1,0 +1,92 @@
+"""A Terraform provider that knows a recorded schema and nothing else.
+
+Terraform core checks a module's structure (types, required and unknown arguments, block counts, references)
+against whatever schema the provider serves, so serving a recorded one checks modules for clouds whose provider
+cannot be installed. It runs in the virtual environment of the `tf` package, which has the plugin protocol:
+`python schema_provider.py slice.json`. It never plans or applies: tests mock the provider.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import tf.provider
+from tf.gen import tfplugin_pb2 as pb
+from tf.runner import run_provider
+
+# Field 11 of Schema.Attribute, `write_only`, is younger than the messages `tf` carries; as an unknown field it
+# still travels to Terraform.
+_WRITE_ONLY = b"\x58\x01"
+
+
+def _attribute(name: str, recorded: dict[str, Any]) -> Any:
+    message = pb.Schema.Attribute(
+        name=name,
+        required=recorded.get("required", False),
+        optional=recorded.get("optional", False),
+        computed=recorded.get("computed", False),
+        sensitive=recorded.get("sensitive", False),
+    )
+    nested = recorded.get("nested_type")
+    if nested:
+        message.nested_type.CopyFrom(
+            pb.Schema.Object(
+                attributes=[_attribute(key, value) for key, value in nested["attributes"].items()],
+                nesting=pb.Schema.Object.NestingMode.Value(nested["nesting_mode"].upper()),
+            )
+        )
+    else:
+        message.type = json.dumps(recorded["type"]).encode()
+    if recorded.get("write_only"):
+        return pb.Schema.Attribute.FromString(message.SerializeToString() + _WRITE_ONLY)
+    return message
+
+
+def _block(recorded: dict[str, Any]) -> Any:
+    return pb.Schema.Block(
+        attributes=[_attribute(name, value) for name, value in recorded.get("attributes", {}).items()],
+        block_types=[
+            pb.Schema.NestedBlock(
+                type_name=name,
+                block=_block(nested["block"]),
+                nesting=pb.Schema.NestedBlock.NestingMode.Value(nested["nesting_mode"].upper()),
+                min_items=nested.get("min_items", 0),
+                max_items=nested.get("max_items", 0),
+            )
+            for name, nested in recorded.get("block_types", {}).items()
+        ],
+    )
+
+
+def _schema(recorded: dict[str, Any]) -> Any:
+    return pb.Schema(version=recorded.get("version", 0), block=_block(recorded["block"]))
+
+
+class RecordedSchema(tf.provider.ProviderServicer):
+    """Answers what `terraform validate` and mocked tests ask, from the recorded schema."""
+
+    def GetProviderSchema(self, request: Any, context: Any) -> Any:
+        recorded = self.app
+        return pb.GetProviderSchema.Response(
+            provider=_schema(recorded["provider"]),
+            resource_schemas={name: _schema(value) for name, value in recorded["resource_schemas"].items()},
+            data_source_schemas={name: _schema(value) for name, value in recorded["data_source_schemas"].items()},
+        )
+
+    def ValidateProviderConfig(self, request: Any, context: Any) -> Any:
+        return pb.ValidateProviderConfig.Response()
+
+    def ValidateResourceConfig(self, request: Any, context: Any) -> Any:
+        return pb.ValidateResourceConfig.Response()
+
+    def ValidateDataResourceConfig(self, request: Any, context: Any) -> Any:
+        return pb.ValidateDataResourceConfig.Response()
+
+
+if __name__ == "__main__":
+    # The runner builds its servicer by this name; ours takes the recorded schema where theirs takes a provider.
+    tf.provider.ProviderServicer = RecordedSchema
+    run_provider(json.loads(Path(sys.argv[1]).read_text()), argv=sys.argv[:1])
