@@ -1,0 +1,145 @@
+"""Partition values: text in the log, typed values in the rows.
+
+Carries out "Partition Value Serialization". An empty text is null for every type. A timestamp is either plain
+(`1970-01-01 00:00:00.123456`, taken as UTC) or ISO 8601 with its zone (`1970-01-01T00:00:00.123456Z`).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakepass.reader.errors import CorruptTableError
+from lakepass.reader.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    FLOATING,
+    INTEGRAL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DecimalType,
+    DeltaType,
+    arrow_type,
+)
+
+_DATE = re.compile(r"([+-]?\d{1,6})-(\d{1,2})-(\d{1,2})")
+_TIMESTAMP = re.compile(
+    r"([+-]?\d{1,6}-\d{1,2}-\d{1,2})"
+    r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*(Z|UTC|[+-]\d{2}:?\d{2})?)?"
+)
+_DAY_US = 86_400_000_000
+
+
+def parse_array(texts: pa.StringArray, delta: DeltaType, column: str) -> pa.Array[Any]:
+    """The values of one partition column for many files at once.
+
+    >>> parse_array(pa.array(["7", "", None]), INTEGRAL[2], "n").to_pylist()
+    [7, None, None]
+    """
+    texts = pc.if_else(pc.equal(texts, pa.scalar("")), pa.scalar(None, pa.string()), texts)
+    if delta == STRING:
+        return texts
+    # Few distinct values stand for many files, and only Python knows every form of a timestamp.
+    encoded = texts.dictionary_encode()
+    distinct = encoded.dictionary.to_pylist()
+    values = pa.array([parse_value(each, delta, column) for each in distinct], _carrier(delta))
+    return values.cast(arrow_type(delta)).take(encoded.indices)
+
+
+def parse_value(text: str | None, delta: DeltaType, column: str) -> Any:
+    """One partition value; dates and timestamps as days and microseconds, which have no narrow range.
+
+    >>> parse_value("1970-01-02", DATE, "day"), parse_value("1970-01-01T00:00:01Z", TIMESTAMP, "at")
+    (1, 1000000)
+    """
+    if text is None or text == "":
+        return None
+    try:
+        return _parse(text, delta)
+    except (ValueError, ArithmeticError, InvalidOperation):
+        raise CorruptTableError(
+            f"The log gives {text[:80]!r} as the value of the partition column {column!r}, which is not a "
+            f"{delta}. The add action is damaged; rewrite the file with a writer that follows the protocol."
+        ) from None
+
+
+def parse_date(text: str) -> int:
+    """Days since 1970-01-01 in the proleptic Gregorian calendar, for years beyond Python's too.
+
+    >>> parse_date("1970-01-02"), parse_date("-0001-01-01") < parse_date("0001-01-01")
+    (1, True)
+    """
+    match = _DATE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(text)
+    year, month, day = int(match[1]), int(match[2]), int(match[3])
+    # The calendar repeats every 400 years, of 146,097 days.
+    cycles, within = divmod(year - 1, 400)
+    return dt.date(within + 1, month, day).toordinal() - 719163 + cycles * 146097
+
+
+def parse_timestamp(text: str, *, zone: bool = True) -> int:
+    """Microseconds since the epoch. Without a zone in the text it is UTC.
+
+    >>> parse_timestamp("1970-01-01 00:00:00.000001"), parse_timestamp("1970-01-01T01:00:00+01:00")
+    (1, 0)
+    """
+    match = _TIMESTAMP.fullmatch(text.strip())
+    if match is None or (match[6] and not zone):
+        raise ValueError(text)
+    days = parse_date(match[1])
+    hour, minute, second = int(match[2] or 0), int(match[3] or 0), int(match[4] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError(text)
+    micros = int((match[5] or "").ljust(6, "0")[:6])
+    total = days * _DAY_US + (hour * 3600 + minute * 60 + second) * 1_000_000 + micros
+    offset = match[6]
+    if offset and offset[0] in "+-":
+        minutes = int(offset[1:3]) * 60 + int(offset[-2:])
+        total -= (minutes if offset[0] == "+" else -minutes) * 60_000_000
+    return total
+
+
+def _carrier(delta: DeltaType) -> pa.DataType:
+    if delta == DATE:
+        return pa.int32()
+    return pa.int64() if delta in (TIMESTAMP, TIMESTAMP_NTZ) else arrow_type(delta)
+
+
+def _parse(text: str, delta: DeltaType) -> Any:
+    if delta == STRING:
+        return text
+    if delta == BINARY:
+        return text.encode()
+    if delta == BOOLEAN:
+        if text.lower() not in ("true", "false"):
+            raise ValueError(text)
+        return text.lower() == "true"
+    if delta in INTEGRAL:
+        number = int(text)
+        width = arrow_type(delta).bit_width
+        if not -(1 << (width - 1)) <= number < 1 << (width - 1):
+            raise ValueError(text)
+        return number
+    if delta in FLOATING:
+        return float(text)
+    if isinstance(delta, DecimalType):
+        exact = Decimal(text)
+        rounded = exact.quantize(Decimal(1).scaleb(-delta.scale)) if exact.is_finite() else exact
+        if rounded != exact or len(rounded.as_tuple().digits) > max(delta.precision, delta.scale):
+            raise ValueError(text)
+        return rounded
+    if delta == DATE:
+        return parse_date(text)
+    if delta == TIMESTAMP:
+        return parse_timestamp(text)
+    if delta == TIMESTAMP_NTZ:
+        return parse_timestamp(text, zone=False)
+    raise ValueError(text)
