@@ -47,10 +47,10 @@ data "aws_iam_policy_document" "trust" {
     }
   }
 
-  # Of no use without the statement above. The source identity and the tags carry the recipient into CloudTrail.
+  # Of no use without the statement above. The source identity carries the recipient into CloudTrail.
   statement {
     sid     = "BrokerNamesTheRecipient"
-    actions = ["sts:SetSourceIdentity", "sts:TagSession"]
+    actions = ["sts:SetSourceIdentity"]
 
     principals {
       type        = "AWS"
@@ -84,9 +84,10 @@ data "aws_iam_policy_document" "access" {
       condition {
         test     = "StringLike"
         variable = "s3:prefix"
+        # * stands for nothing as well, so this covers the directory itself.
         values = flatten([
           for prefix in statement.value.prefixes :
-          concat(["${prefix}/", "${prefix}/*"], var.list_bare_prefix ? [prefix] : [])
+          concat(["${prefix}/*"], var.list_bare_prefix ? [prefix] : [])
         ])
       }
     }
@@ -100,12 +101,6 @@ data "aws_iam_policy_document" "access" {
       actions   = ["s3:ListBucket"]
       resources = [for bucket, entry in var.buckets : local.buckets[bucket] if entry.whole_bucket]
     }
-  }
-
-  statement {
-    sid       = "LocateBuckets"
-    actions   = ["s3:GetBucketLocation"]
-    resources = values(local.buckets)
   }
 
   dynamic "statement" {
