@@ -38,7 +38,10 @@ def main(names: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="lakepass-fixtures-") as scratch:
         for name in names or DEFINITIONS:
             started = time.monotonic()
-            build(spark, DEFINITIONS[name], Path(scratch), TARGET)
+            try:
+                build(spark, DEFINITIONS[name], Path(scratch), TARGET)
+            except Exception as e:
+                print(name, 'FAILED', str(e)[:700], flush=True); continue
             print(f"{name}: {time.monotonic() - started:.1f} s", flush=True)
     spark.stop()
 

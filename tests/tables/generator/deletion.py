@@ -45,7 +45,7 @@ def deletion_vectors_partitioned(f: Fixture) -> None:
     """)
     f.sql("DELETE FROM {t} WHERE id % 7 = 0")
     f.sql("DELETE FROM {t} WHERE part = 'b c' AND id < 100")
-    checkpoint(f)
+    f.checkpoint()
     f.sql("DELETE FROM {t} WHERE part IS NULL AND id > 300")
     f.sql("UPDATE {t} SET v = 0 WHERE id = 4")
 
@@ -65,13 +65,6 @@ def deletion_vectors_inline(f: Fixture) -> None:
         file.unlink()
     for file in f.path.glob(".deletion_vector_*"):
         file.unlink()
-
-
-def checkpoint(f: Fixture) -> None:
-    """Write a checkpoint at the latest version."""
-    jvm: Any = f.spark._jvm
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(f.spark._jsparkSession, str(f.path))
-    log.checkpoint(log.update(False, getattr(jvm.scala, "None$").__getattr__("MODULE$"), getattr(jvm.scala, "None$").__getattr__("MODULE$")))
 
 
 def inlined(root: Path, action: dict[str, Any]) -> dict[str, Any]:

@@ -66,6 +66,12 @@ class Fixture:
         jvm: Any = self.spark._jvm
         jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
+    def checkpoint(self) -> None:
+        """Write a checkpoint at the latest version."""
+        self.forget()
+        jvm: Any = self.spark._jvm
+        jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.spark._jsparkSession, str(self.path)).checkpoint()
+
     def commit(self, version: int) -> list[dict[str, Any]]:
         """The actions of a commit."""
         text = (self.log / f"{version:020}.json").read_text()

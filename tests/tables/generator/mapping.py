@@ -70,13 +70,11 @@ def mapping_upgraded(f: Fixture) -> None:
 @define(earlier=1)
 def mapping_deletion_vectors(f: Fixture) -> None:
     """Mapping by name and deletion vectors on nested, partitioned data, with a checkpoint between."""
-    from tests.tables.generator.deletion import checkpoint
-
     f.sql(f"""
         CREATE TABLE {{t}} ({NESTED}) USING delta PARTITIONED BY (part)
         TBLPROPERTIES ('delta.columnMapping.mode'='name', 'delta.enableDeletionVectors'='true')
     """)
     rename_and_drop(f)
     f.sql("DELETE FROM {t} WHERE id % 4 = 1")
-    checkpoint(f)
+    f.checkpoint()
     f.sql("UPDATE {t} SET `text, (renamed);={{}}` = 'set' WHERE id = 20")
