@@ -1,0 +1,1 @@
+"""The broker: a Delta Sharing server with recipients of its own."""

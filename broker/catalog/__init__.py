@@ -1,0 +1,1 @@
+"""The catalog: what is shared, and with whom, in SQL."""

@@ -1,0 +1,114 @@
+"""Shares in a YAML file, as the Delta Sharing reference server writes them.
+
+The `shares` list is the same in both formats. A whole file of the reference server (`version`, `host`,
+`port`, `endpoint`, `authorization`, …) is translated into lakepass' own keys, so that it can be served as
+it is. As there, the server reads the stores with the identity of its environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from lakepass.broker.catalog.names import check_name
+from lakepass.reader.location import Location
+
+_REFERENCE_KEYS = {
+    "version",
+    "host",
+    "port",
+    "endpoint",
+    "authorization",
+    "ssl",
+    "preSignedUrlTimeoutSeconds",
+    "deltaTableCacheSize",
+    "stalenessAcceptable",
+    "evaluatePredicateHints",
+    "evaluateJsonPredicateHints",
+    "evaluateJsonPredicateHintsV2",
+    "requestTimeoutSeconds",
+    "queryTablePageSizeLimit",
+    "queryTablePageTokenTtlMs",
+    "refreshTokenTtlMs",
+}
+_LAKEPASS_KEYS = {"server", "database", "admin", "credentials", "audit", "storage"}
+
+
+class _FileModel(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    @field_validator("name", check_fields=False)
+    @classmethod
+    def _valid_name(cls, name: str) -> str:
+        return check_name(name, dots=cls is FileShare)
+
+
+class FileTable(_FileModel):
+    """A table of the file; `historyShared` and `startVersion` as in the reference server."""
+
+    name: str
+    location: str
+    id: str | None = None
+    history_shared: bool = Field(False, alias="historyShared")
+    start_version: int | None = Field(None, alias="startVersion", ge=0)
+    auxiliary_locations: tuple[str, ...] = Field((), alias="auxiliaryLocations")
+    access_modes: tuple[str, ...] = Field(("url",), alias="accessModes")
+
+    @field_validator("location")
+    @classmethod
+    def _valid_location(cls, text: str) -> str:
+        return str(Location.parse(text))
+
+
+class FileSchema(_FileModel):
+    """A schema of the file."""
+
+    name: str
+    tables: tuple[FileTable, ...] = ()
+
+
+class FileShare(_FileModel):
+    """A share of the file."""
+
+    name: str
+    schemas: tuple[FileSchema, ...] = ()
+
+
+def from_reference_format(content: dict[str, Any]) -> dict[str, Any]:
+    """The content in lakepass' own keys; unchanged when it is not in the reference server's format."""
+    if not content.keys() & (_REFERENCE_KEYS - _LAKEPASS_KEYS) or content.keys() & _LAKEPASS_KEYS:
+        return content
+    unknown = content.keys() - _REFERENCE_KEYS - {"shares"}
+    if unknown:
+        raise ValueError(f"{sorted(unknown)[0]} is not a key of the reference server's format")
+    if content.get("ssl"):
+        raise ValueError(
+            "ssl is not served by lakepass: put a proxy that ends TLS in front, and leave the key out"
+        )
+    server: dict[str, Any] = {}
+    for theirs, ours in (("host", "host"), ("port", "port"), ("endpoint", "prefix")):
+        if content.get(theirs) is not None:
+            server[ours] = content[theirs]
+    if "preSignedUrlTimeoutSeconds" in content:
+        server["url_lifetime"] = content["preSignedUrlTimeoutSeconds"]
+    translated: dict[str, Any] = {"server": server, "shares": content.get("shares") or []}
+    token = (content.get("authorization") or {}).get("bearerToken")
+    if token is not None:
+        translated["bearer_token_sha256"] = hashlib.sha256(str(token).encode()).hexdigest()
+    translated["storage"] = _ambient_storage(translated["shares"])
+    return translated
+
+
+def _ambient_storage(shares: Any) -> list[dict[str, Any]]:
+    """One storage entry per bucket that the tables name, with the environment's own identity."""
+    roots: dict[Location, dict[str, Any]] = {}
+    for share in shares:
+        for schema in share.get("schemas") or []:
+            for table in schema.get("tables") or []:
+                location = Location.parse(str(table.get("location", "")))
+                if location.cloud is not None:
+                    root = Location(location.scheme, location.authority, "")
+                    roots[root] = {"location": str(root), location.cloud: {}}
+    return list(roots.values())

@@ -1,0 +1,1 @@
+"""The protocol's wire shapes: how requests are read and answers are written, and nothing else."""

@@ -1,0 +1,39 @@
+"""Running the application: one process, one event loop, until it is told to stop.
+
+On SIGTERM the listener closes, streams under way get `shutdown_timeout` to finish, and the process ends with
+status 0.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import uvicorn
+
+from lakepass.broker.app import create_app
+from lakepass.broker.config import Settings
+from lakepass.broker.logs import configure_logs
+
+# Threads that write long answers hand the interpreter to the event loop this often, so that a list is
+# answered within milliseconds while they run.
+_SWITCH_INTERVAL = 0.001
+
+
+def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    configure_logs(settings.server.log_format)
+    sys.setswitchinterval(_SWITCH_INTERVAL)
+    proxies = settings.server.trusted_proxies
+    uvicorn.run(
+        create_app(settings),
+        host=settings.server.host,
+        port=settings.server.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies) or None,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=int(settings.server.shutdown_timeout.total_seconds()),
+        backlog=2048,
+    )

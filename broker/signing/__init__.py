@@ -1,0 +1,1 @@
+"""Pre-signed URLs: one module per cloud."""

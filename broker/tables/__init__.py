@@ -1,0 +1,1 @@
+"""How a table of the catalog becomes a Delta table that the reader opens."""
