@@ -12,14 +12,12 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from lakepass.broker.audit import AuditLog
-from lakepass.broker.audit.log import AuditLog
 from lakepass.broker.authentication import Caller, authenticate, bearer_token, check_address
 from lakepass.broker.catalog.lookups import Lookups, TableRow
 from lakepass.broker.catalog.store import Catalog
 from lakepass.broker.config import Settings
 from lakepass.broker.errors import NotFound
 from lakepass.broker.signed_tokens import TokenSigner
-from lakepass.broker.vending.service import Vending
 from lakepass.broker.vending import Vending
 
 
@@ -33,14 +31,10 @@ class Broker:
         self.lookups = Lookups(settings.database)
         self.tokens = TokenSigner(self.catalog.secret("page-tokens"))
         self.vending = Vending(settings.credentials.lifetime)
-        self.audit = AuditLog(self.catalog.engine)
-        self.vending = Vending(settings.credentials.lifetime)
         self.audit = AuditLog(self.catalog.engine, settings.audit.export)
 
     async def close(self) -> None:
         """Let go of everything; requests are over by now."""
-        self.vending.close()
-        self.audit.close()
         self.vending.close()
         self.audit.close()
         await self.lookups.close()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import orjson
 from psycopg_pool import AsyncConnectionPool
-from sqlalchemy import bindparam, select
+from sqlalchemy import Dialect, bindparam, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from lakepass.broker.catalog.database import database_url
@@ -144,7 +144,10 @@ _STATEMENTS: dict[str, Any] = {
     "tables_at": _granted(_TABLES)
     .where(
         (SharedTable.location == bindparam("location"))
-        | (func.replace(SharedTable.auxiliary_locations, bindparam("quoted"), "") != SharedTable.auxiliary_locations)
+        | (
+            func.replace(SharedTable.auxiliary_locations, bindparam("quoted"), "")
+            != SharedTable.auxiliary_locations
+        )
     )
     .order_by(SharedTable.id),
 }
@@ -155,6 +158,16 @@ class _Reads(Protocol):
     async def close(self) -> None: ...
 
 
+def _prepare(dialect: Dialect) -> dict[str, tuple[Any, dict[str, Any]]]:
+    """Each statement's text, with the values that the compiler put in by itself (such as an offset of 0)."""
+    prepared = {}
+    for name, statement in _STATEMENTS.items():
+        compiled = statement.compile(dialect=dialect)
+        own = {key: value for key, value in compiled.params.items() if value is not None}
+        prepared[name] = (str(compiled), own)
+    return prepared
+
+
 class _SqliteReads:
     """One connection, used on the event loop only."""
 
@@ -163,15 +176,11 @@ class _SqliteReads:
             path, isolation_level=None, check_same_thread=False, cached_statements=256, timeout=5
         )
         self._connection.execute("PRAGMA query_only=ON")
-        dialect = sqlite.dialect(paramstyle="named")
-        # SQLite's LIMIT comes with an OFFSET whose value the compiler puts in by itself.
-        self._prepared = {
-            name: str(statement.compile(dialect=dialect)).replace(":param_1", "0")
-            for name, statement in _STATEMENTS.items()
-        }
+        self._prepared = _prepare(sqlite.dialect(paramstyle="named"))
 
     async def rows(self, name: str, values: Mapping[str, Any]) -> Sequence[Row]:
-        return self._connection.execute(self._prepared[name], values).fetchall()
+        sql, own = self._prepared[name]
+        return self._connection.execute(sql, {**own, **values}).fetchall()
 
     async def close(self) -> None:
         self._connection.close()
@@ -192,17 +201,17 @@ class _PostgresReads:
             open=False,
         )
         self._opening: asyncio.Task[None] | None = None
-        dialect = postgresql.dialect(paramstyle="pyformat")  # type: ignore[no-untyped-call]  # untyped there
-        self._prepared: dict[str, Any] = {
-            name: str(statement.compile(dialect=dialect)) for name, statement in _STATEMENTS.items()
-        }
+        self._prepared = _prepare(
+            postgresql.dialect(paramstyle="pyformat")  # type: ignore[no-untyped-call]  # untyped there
+        )
 
     async def rows(self, name: str, values: Mapping[str, Any]) -> Sequence[Row]:
         if self._opening is None:  # the pool belongs to the loop that serves
             self._opening = asyncio.create_task(self._pool.open())
         await self._opening
         async with self._pool.connection() as connection:
-            cursor = await connection.execute(self._prepared[name], values)
+            sql, own = self._prepared[name]
+            cursor = await connection.execute(sql, {**own, **values})
             return await cursor.fetchall()
 
     async def close(self) -> None:
