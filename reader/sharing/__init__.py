@@ -1,0 +1,1 @@
+"""Delta Sharing, the recipient's side."""
