@@ -41,7 +41,8 @@ def main(names: list[str]) -> None:
             try:
                 build(spark, DEFINITIONS[name], Path(scratch), TARGET)
             except Exception as e:
-                print(name, 'FAILED', str(e)[:700], flush=True); continue
+                print(name, "FAILED", str(e)[:700], flush=True)
+                continue
             print(f"{name}: {time.monotonic() - started:.1f} s", flush=True)
     spark.stop()
 

@@ -94,7 +94,9 @@ def clustering(f: Fixture) -> None:
     """Liquid clustering, with its domain metadata, optimized once."""
     f.sql("CREATE TABLE {t} (id INT, place STRING, v DOUBLE) USING delta CLUSTER BY (place, id)")
     for start in (0, 100):
-        f.sql(f"INSERT INTO {{t}} SELECT int(id), concat('c', id % 5), id / 3D FROM range({start}, {start + 100})")
+        f.sql(
+            f"INSERT INTO {{t}} SELECT int(id), concat('c', id % 5), id / 3D FROM range({start}, {start + 100})"
+        )
     f.sql("OPTIMIZE {t}")
     f.sql("DELETE FROM {t} WHERE id = 50")
 

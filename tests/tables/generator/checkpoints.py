@@ -127,7 +127,12 @@ def compact(f: Fixture, start: int, end: int) -> None:
             ((kind, value),) = action.items()
             if kind in ("add", "remove"):
                 vector = value.get("deletionVector") or {}
-                key = (value["path"], "".join(str(vector.get(part, "")) for part in ("storageType", "pathOrInlineDv", "offset")))
+                key = (
+                    value["path"],
+                    "".join(
+                        str(vector.get(part, "")) for part in ("storageType", "pathOrInlineDv", "offset")
+                    ),
+                )
                 files[key] = action
             elif kind in ("protocol", "metaData"):
                 rest[kind] = action
@@ -135,6 +140,8 @@ def compact(f: Fixture, start: int, end: int) -> None:
                 rest[f"txn {value['appId']}"] = action
             elif kind == "domainMetadata":
                 rest[f"domain {value['domain']}"] = action
-    text = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in [*rest.values(), *files.values()])
+    text = "".join(
+        json.dumps(action, separators=(",", ":")) + "\n" for action in [*rest.values(), *files.values()]
+    )
     (f.log / f"{start:020}.{end:020}.compacted.json").write_text(text)
     f.forget()

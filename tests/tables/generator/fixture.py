@@ -70,7 +70,9 @@ class Fixture:
         """Write a checkpoint at the latest version."""
         self.forget()
         jvm: Any = self.spark._jvm
-        jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.spark._jsparkSession, str(self.path)).checkpoint()
+        jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
+            self.spark._jsparkSession, str(self.path)
+        ).checkpoint()
 
     def commit(self, version: int) -> list[dict[str, Any]]:
         """The actions of a commit."""
@@ -79,7 +81,9 @@ class Fixture:
 
     def rewrite_commit(self, version: int, actions: list[dict[str, Any]]) -> None:
         """Put other actions in the place of a commit's, where Spark cannot be made to write them."""
-        text = "".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) + "\n" for action in actions)
+        text = "".join(
+            json.dumps(action, separators=(",", ":"), ensure_ascii=False) + "\n" for action in actions
+        )
         (self.log / f"{version:020}.json").write_text(text)
         # The checksum holds a copy of the files' actions, which would now contradict the commit.
         for checksum in self.log.glob("*.crc"):
@@ -200,7 +204,9 @@ def write_rows(rows: DataFrame, folder: Path) -> None:
     # Data files keep Spark's default, INT96; expectations are in a type that every reader takes without rounding.
     spark = rows.sparkSession
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-    rows.select(*columns).coalesce(1).write.mode("overwrite").option("compression", "zstd").parquet(str(folder))
+    rows.select(*columns).coalesce(1).write.mode("overwrite").option("compression", "zstd").parquet(
+        str(folder)
+    )
     spark.conf.unset("spark.sql.parquet.outputTimestampType")
     for file in folder.iterdir():
         if file.suffix == ".parquet" and not file.name.startswith("."):

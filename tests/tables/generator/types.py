@@ -91,7 +91,7 @@ def write_variants(f: Fixture) -> None:
 @define(earlier=1)
 def variant(f: Fixture) -> None:
     """Variants at the top, in a struct and in an array; objects, arrays, nulls and every primitive."""
-    f.notes.append("expected variants are Spark's to_json text; in structs and arrays, of {\"value\": column}")
+    f.notes.append('expected variants are Spark\'s to_json text; in structs and arrays, of {"value": column}')
     f.sql("CREATE TABLE {t} (id INT, v VARIANT, s STRUCT<v: VARIANT>, l ARRAY<VARIANT>) USING delta")
     with f.conf({"spark.sql.variant.writeShredding.enabled": "false"}):
         write_variants(f)
@@ -100,13 +100,14 @@ def variant(f: Fixture) -> None:
 @define(earlier=1)
 def variant_shredded(f: Fixture) -> None:
     """The same rows with the variants shredded: a and b.c have typed columns in the files, and some rows do not fit."""
-    f.notes.append("expected variants are Spark's to_json text; in structs and arrays, of {\"value\": column}")
+    f.notes.append('expected variants are Spark\'s to_json text; in structs and arrays, of {"value": column}')
     f.sql("""
         CREATE TABLE {t} (id INT, v VARIANT, s STRUCT<v: VARIANT>, l ARRAY<VARIANT>) USING delta
         TBLPROPERTIES ('delta.enableVariantShredding'='true')
     """)
     with f.conf({
         "spark.sql.variant.writeShredding.enabled": "true",
+        "spark.sql.variant.inferShreddingSchema": "false",
         "spark.sql.variant.forceShreddingSchemaForTest": "a BIGINT, b STRUCT<c: STRING>, odd1 ARRAY<BIGINT>",
     }):  # fmt: skip
         write_variants(f)
@@ -115,7 +116,9 @@ def variant_shredded(f: Fixture) -> None:
 @define(earlier=1)
 def void(f: Fixture) -> None:
     """A column of type void, which no file holds."""
-    f.notes.append("Parquet has no void: Spark's expected rows leave the column out; its value is null in every row")
+    f.notes.append(
+        "Parquet has no void: Spark's expected rows leave the column out; its value is null in every row"
+    )
     f.sql("CREATE TABLE {t} (id INT, nothing VOID, word STRING) USING delta")
     f.sql("INSERT INTO {t} (id, word) VALUES (1, 'a'), (2, NULL)")
     f.sql("INSERT INTO {t} (id, word) VALUES (3, 'c')")

@@ -15,7 +15,9 @@ ALL_TYPES = """
 def plain(f: Fixture) -> None:
     """Every primitive type with its extremes and nulls; inserted in three commits, then updated, deleted from and
     merged into by copy-on-write."""
-    f.sql(f"CREATE TABLE {{t}} ({ALL_TYPES}) USING delta TBLPROPERTIES ('delta.enableDeletionVectors'='false')")
+    f.sql(
+        f"CREATE TABLE {{t}} ({ALL_TYPES}) USING delta TBLPROPERTIES ('delta.enableDeletionVectors'='false')"
+    )
     f.sql("""
         INSERT INTO {t} VALUES
         (1, true, -128, -32768, -9223372036854775808, float('-inf'), double('-inf'), -9999999.99, -999999999999.999999,
