@@ -1,7 +1,8 @@
 """How a credential is written in an answer: the sharing protocol's form, Unity Catalog's, and the AWS SDKs'.
 
-"Generate Temporary Table Credential" in the specification gives the first. What a client needs beyond it (where the
-store is, how to renew) stands beside `credentials` under the name `lakepass`, which other clients pass over.
+The specification's "Generate Temporary Table Credential" gives the first. What a client needs beyond it
+(where the store is, how to renew) stands beside `credentials` under the name `lakepass`, which other clients
+pass over.
 """
 
 from __future__ import annotations
@@ -83,5 +84,3 @@ def _storage(credential: Credential) -> dict[str, Any]:
     if isinstance(credential.keys, AwsKeys):
         told["pathStyle"] = store.path_style
     return told
-
-

@@ -65,14 +65,15 @@ class AzureVendor:
         wanted = now + allowed_lifetime(lifetime, self._settings.endpoint)
         key, key_ends = self._keys.lasting_until(location, wanted)
         ends = min(wanted, key_ends)
-        token = _signed(scope, key, starts=now - _CLOCK_SKEW, ends=ends, request_id=request_id)
+        token = signed(scope, key, starts=now - _CLOCK_SKEW, ends=ends, request_id=request_id)
         store = StoreSettings(endpoint=self._settings.endpoint)
         return Credential(str(location), AzureSas(token), ends, store)
 
 
-def _signed(
+def signed(
     scope: SasScope, key: UserDelegationKey, *, starts: datetime, ends: datetime, request_id: str
 ) -> str:
+    """The SAS token for `scope`, without a leading question mark."""
     from azure.storage.filedatalake import generate_directory_sas, generate_file_system_sas
 
     options: dict[str, Any] = {"protocol": scope.protocol, "correlation_id": request_id}
