@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.clouds import azurite as azurite_store
 from tests.clouds import ministack as ministack_store
 from tests.clouds import postgres as postgres_store
 from tests.clouds import seaweedfs as seaweedfs_store
@@ -56,6 +57,12 @@ def ministack(request: pytest.FixtureRequest) -> ministack_store.Ministack:
 def seaweedfs(request: pytest.FixtureRequest) -> seaweedfs_store.SeaweedFS:
     """A second, independent S3 + STS that enforces session policies; the one the demo runs on."""
     return _store(request, "seaweedfs", seaweedfs_store.start)
+
+
+@pytest.fixture(scope="session")
+def azurite(request: pytest.FixtureRequest) -> azurite_store.Azurite:
+    """An Azure storage account with directory SAS, Data Lake shapes and a managed identity."""
+    return _store(request, "azurite", azurite_store.start)
 
 
 @pytest.fixture(scope="session")

