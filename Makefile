@@ -36,5 +36,8 @@ format: setup  ## format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+fixtures: setup  ## write the fixture tables again with Spark (needs Java 17)
+	$(BIN)/python -m tests.tables.generator $(TABLES)
+
 clean:  ## remove everything the other targets made
 	rm -rf $(VENV) .tools build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,7 +1,8 @@
 """Which jars go with the installed PySpark: one row per Spark release, tried together.
 
 Delta, Hadoop's connectors and the AWS SDK have to match Spark's own Hadoop, or a job dies in a class loader.
-The sets are slim: `hadoop-aws` alone would pull an SDK bundle of 700 MB, of which reading a table needs 25 MB.
+The sets are slim: `hadoop-aws` alone would pull an SDK bundle of 700 MB, of which reading a table needs 25
+MB.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _SHIPPED_WITH_SPARK = (
 _AWS_BUNDLE = "software.amazon.awssdk:bundle"
 
 IVY_SETTINGS = Path(__file__).with_name("ivysettings.xml")
-"""Resolves from Maven Central alone: a stray file in a user's local Maven folder breaks Spark's own way."""
+"""Resolves from Maven Central alone: a stray file in a user's local Maven folder breaks it otherwise."""
 
 
 def release_for(spark_version: str) -> Release:
@@ -73,7 +74,7 @@ def release_for(spark_version: str) -> Release:
     if found is None:
         lines = ", ".join(f"{known}.x" for known in sorted(RELEASES))
         raise SparkVersionError(
-            f"There is no Delta Lake release known to work with PySpark {spark_version}. Known are PySpark {lines}: "
+            f"There is no Delta Lake release known to work with PySpark {spark_version}. Known are {lines}: "
             "install one of them (pip install 'pyspark>=4.0,<4.3'), or bring jars of your own and pass "
             'jars="provided".'
         )

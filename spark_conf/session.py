@@ -24,7 +24,8 @@ _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 # Spark's own patterns, and the names that ours and the connectors' keys carry. The first hides values in the
-# UI's environment page, the event log and YARN's listing; the second hides options of a data source in a plan.
+# UI's environment page, the event log and YARN's listing; the second hides options of a data source in a
+# plan.
 _REDACT_KEYS = r"(?i)secret|password|passwd|token|access[.]?key|signature|sas[.]|bearer|credential$"
 _REDACT_OPTIONS = r"(?i)url|secret|token|access[.]?key|sas[.]|bearer|auth"
 
@@ -58,8 +59,8 @@ def configure(
 ) -> SparkSession.Builder:
     """Put what shared tables need on a builder, keeping what it already has.
 
-    `clouds` names the connectors to bring (`aws`, `azure`, `gcp`); `jars="provided"` brings none, for a cluster
-    that has them.
+    `clouds` names the connectors to bring (`aws`, `azure`, `gcp`); `jars="provided"` brings none, for a
+    cluster that has them.
     """
     present: dict[str, str] = dict(getattr(builder, "_options", {}))
     for key, value in session_settings(_installed_pyspark(), clouds=clouds, jars=jars).items():

@@ -1,8 +1,8 @@
 """The fixture tables, found by name and placed where a test wants them.
 
-`fixture(name)` describes one where it lies in the repository; most tests read it there. `place` copies one into a
-temporary folder: with the real folder in the place of the placeholder in logs that name files by absolute path, and
-with the modification times that the commits state, which a checkout does not keep.
+`fixture(name)` describes one where it lies in the repository; most tests read it there. `place` copies one
+into a temporary folder: with the real folder in the place of the placeholder in logs that name files by
+absolute path, and with the modification times that the commits state, which a checkout does not keep.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def fixture(name: str, home: Path | None = None) -> Fixture:
 def place(name: str, folder: Path, location: str | None = None) -> Fixture:
     """Copy a fixture table below `folder`.
 
-    `location` is what absolute paths in the log begin with, if the copy is to be put elsewhere afterwards, such as
-    `s3://bucket/auxiliary`; without it, the copy's own folder.
+    `location` is what absolute paths in the log begin with, if the copy is to be put elsewhere afterwards,
+    such as `s3://bucket/auxiliary`; without it, the copy's own folder.
     """
     home = folder / name
     shutil.copytree(HERE / name, home)

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 from lakepass.spark_conf import lakepass_session
-
 from tests.tables.generator import changes, checkpoints, deletion, mapping, placement, types, writing
 from tests.tables.generator.fixture import DEFINITIONS, build
 
@@ -38,11 +37,7 @@ def main(names: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="lakepass-fixtures-") as scratch:
         for name in names or DEFINITIONS:
             started = time.monotonic()
-            try:
-                build(spark, DEFINITIONS[name], Path(scratch), TARGET)
-            except Exception as e:
-                print(name, "FAILED", str(e)[:700], flush=True)
-                continue
+            build(spark, DEFINITIONS[name], Path(scratch), TARGET)
             print(f"{name}: {time.monotonic() - started:.1f} s", flush=True)
     spark.stop()
 

@@ -90,7 +90,7 @@ def read_vector(root: Path, vector: dict[str, Any]) -> bytes:
     content = file.read_bytes()[vector["offset"] :]
     (size,) = struct.unpack(">i", content[:4])
     assert size == vector["sizeInBytes"]
-    return content[4 : 4 + size]
+    return bytes(content[4 : 4 + size])
 
 
 def z85(data: bytes) -> str:
