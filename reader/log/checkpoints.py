@@ -1,0 +1,183 @@
+"""Checkpoints: classic, multi-part and V2, read leaf by leaf.
+
+A checkpoint has one row per action and a struct column per kind of action. Only the leaves that are asked for are
+read, a batch of rows at a time, so memory is bounded by a row group's compressed columns and a batch; row groups whose
+statistics say that they hold none of the wanted actions are not touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakepass.reader.errors import CorruptTableError, DeltaError, PathRefusedError
+from lakepass.reader.location import Location
+from lakepass.reader.log.actions import Sidecar
+from lakepass.reader.log.files import JSON_STATS, PARSED_STATS, FileColumns
+from lakepass.reader.log.lines import actions, pieces
+from lakepass.reader.log.names import SIDECAR_DIRECTORY
+from lakepass.reader.log.segment import Checkpoint
+from lakepass.reader.storage import FileStatus, Storage
+
+BATCH_ROWS = 64 << 10
+MAX_SIDECARS = 1_000_000
+
+Row = dict[str, Any]
+
+
+class CheckpointReader:
+    """One checkpoint's files, opened as needed."""
+
+    def __init__(self, storage: Storage, root: Location, checkpoint: Checkpoint) -> None:
+        self._storage = storage
+        self._root = root
+        self._checkpoint = checkpoint
+
+    @property
+    def version(self) -> int:
+        """The version it holds."""
+        return self._checkpoint.version
+
+    def rows(self, names: Sequence[str], until: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:
+        """Actions of the given kinds as dictionaries: for the few that are not files.
+
+        Reading ends as soon as each of `until` was found, so that the rest of a long checkpoint is not looked through.
+        """
+        missing = set(until)
+        for file in self._checkpoint.files:
+            for name, row in self._file_rows(file.status, names):
+                yield name, row
+                missing.discard(name)
+                if until and not missing:
+                    return
+
+    def file_structs(self, columns: FileColumns) -> Iterator[tuple[pa.StructArray, str]]:
+        """The `add` actions, all rows valid, with what the columns need, from the checkpoint and its sidecars."""
+        for status in self._all_files():
+            if status.path.endswith(".json"):
+                yield from self._json_structs(status)
+                continue
+            for batch in self._batches(status, columns.leaves(), "add"):
+                column = batch.column(0)
+                if not pa.types.is_struct(column.type):
+                    raise _damaged(status.path, f"its add column is {column.type}")
+                if column.null_count:
+                    column = column.filter(column.is_valid())
+                if len(column):
+                    yield column, status.path
+
+    def _json_structs(self, status: FileStatus) -> Iterator[tuple[pa.StructArray, str]]:
+        from lakepass.reader.log.commits import python_adds
+
+        for piece in pieces(self._storage, status):
+            adds = [
+                action["add"] for action in actions(piece, status.path) if isinstance(action.get("add"), dict)
+            ]
+            if adds:
+                yield python_adds(adds, status.path), status.path
+
+    def _all_files(self) -> Iterator[FileStatus]:
+        for file in self._checkpoint.files:
+            yield file.status
+        for number, (_, row) in enumerate(self.rows(["sidecar"])):
+            if number >= MAX_SIDECARS:
+                raise _damaged(
+                    self._checkpoint.files[0].status.path, f"it names over {MAX_SIDECARS} sidecars"
+                )
+            yield self._sidecar(row)
+
+    def _sidecar(self, row: Row) -> FileStatus:
+        where = self._checkpoint.files[0].status.path
+        sidecar = Sidecar.parse(row, where)
+        directory = self._root.join(SIDECAR_DIRECTORY)
+        name = unquote(sidecar.path)
+        if "/" in name:
+            parent, _, name = name.rpartition("/")
+            if not directory.endswith(parent.removeprefix("file:").lstrip("/")):
+                raise PathRefusedError(
+                    f"Refused the sidecar {sidecar.path!r} of {where}: it is not in {directory}."
+                )
+        if name in ("", ".", "..") or sidecar.size < 0:
+            raise _damaged(where, f"it names the sidecar {sidecar.path!r}")
+        return FileStatus(f"{directory}/{name}", sidecar.size, 0)
+
+    def _file_rows(self, status: FileStatus, names: Sequence[str]) -> Iterator[tuple[str, Row]]:
+        if status.path.endswith(".json"):
+            for piece in pieces(self._storage, status):
+                for action in actions(piece, status.path):
+                    for name in names:
+                        if action.get(name) is not None:
+                            yield name, action[name]
+            return
+        for batch in self._batches(status, list(names), None):
+            for name in batch.schema.names:
+                column = batch.column(name)
+                if column.null_count < len(column):
+                    for row in column.filter(column.is_valid()).to_pylist():
+                        yield name, row
+
+    def _batches(
+        self, status: FileStatus, columns: list[str], wanted: str | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of the given leaves; row groups without the wanted action are left out."""
+        with self._open(status) as file:
+            present = _present(file, columns)
+            if not present:
+                return
+            groups = [
+                index
+                for index in range(file.metadata.num_row_groups)
+                if wanted is None or not _lacks(file.metadata.row_group(index), f"{wanted}.path")
+            ]
+            if not groups:
+                return
+            try:
+                yield from file.iter_batches(BATCH_ROWS, row_groups=groups, columns=present, use_threads=True)
+            except (pa.ArrowException, OSError) as error:
+                raise _unreadable(status.path, error) from None
+
+    def _open(self, status: FileStatus) -> pq.ParquetFile:
+        try:
+            return pq.ParquetFile(self._storage.open(status.path, status.size or None), pre_buffer=True)
+        except DeltaError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(status.path, error) from None
+
+
+def _present(file: pq.ParquetFile, columns: list[str]) -> list[str]:
+    """Those of the leaves that the file has; parsed statistics go before the same as JSON."""
+    known = [file.schema.column(index).path for index in range(len(file.schema))]
+    present = [name for name in columns if any(path == name or path.startswith(name + ".") for path in known)]
+    if any(name.startswith(PARSED_STATS) for name in present):
+        present.remove(JSON_STATS)
+    return present
+
+
+def _lacks(group: pq.RowGroupMetaData, leaf: str) -> bool:
+    for index in range(group.num_columns):
+        column = group.column(index)
+        if column.path_in_schema == leaf:
+            stats = column.statistics
+            return bool(stats and stats.has_null_count and stats.null_count == group.num_rows)
+    return False
+
+
+def _damaged(path: str, why: str) -> CorruptTableError:
+    return CorruptTableError(
+        f"The checkpoint file {path} is damaged: {why}. Remove it if the commits are still there."
+    )
+
+
+def _unreadable(path: str, error: BaseException) -> CorruptTableError:
+    return CorruptTableError(
+        f"The checkpoint file {path} cannot be read ({str(error)[:200]}). It is damaged or cut off; if the commits it "
+        "stands for are still there, remove it and the table opens without it."
+    )
+
+
+__all__ = ["BATCH_ROWS", "CheckpointReader"]

@@ -1,0 +1,106 @@
+"""Replay: which files are live at a version.
+
+Newest first. The commits after the checkpoint are few: for each logical file they name, the last word is found, and
+those whose last word is `add` are live. The checkpoint may be huge: its files stream through and are only probed
+against that set of names. No step makes a Python object for a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakepass.reader.location import Location
+from lakepass.reader.log.cache import LogCache
+from lakepass.reader.log.checkpoints import CheckpointReader
+from lakepass.reader.log.commits import FileActions, commit_pieces, file_actions
+from lakepass.reader.log.files import FileColumns
+from lakepass.reader.log.keys import file_keys
+from lakepass.reader.log.segment import Commit
+from lakepass.reader.storage import Storage
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What the commits after the checkpoint say about files."""
+
+    live: tuple[pa.RecordBatch, ...]
+    """Files added and not removed again, newest commit first."""
+    seen: pa.Array
+    """The keys of all files that a commit names, added or removed."""
+
+
+def read_tail(
+    storage: Storage,
+    root: Location,
+    commits: Sequence[Commit],
+    columns: FileColumns,
+    partition_columns: Sequence[str],
+    cache: LogCache | None = None,
+) -> Tail:
+    """Reads the commits (oldest first) and reconciles them with one another."""
+    read = [
+        file_actions(piece, columns, partition_columns, commit.status.path)
+        for commit, piece in commit_pieces(storage, commits, cache)
+    ]
+    return reconcile(root, read)
+
+
+def reconcile(root: Location, read: Sequence[FileActions]) -> Tail:
+    """The last word on each logical file; the pieces are in the order of the log."""
+    keys: list[pa.Array] = []
+    places: list[np.ndarray] = []
+    owners: list[np.ndarray] = []
+    start = 0
+    for piece in read:
+        for batch, rows, is_add in (
+            (piece.adds, piece.add_rows, True),
+            (piece.removes, piece.remove_rows, False),
+        ):
+            if batch.num_rows:
+                keys.append(file_keys(root, batch.column("path"), batch.column("deletion_vector")))
+                places.append(start + rows.to_numpy())
+                owners.append(np.full(batch.num_rows, is_add))
+        start += piece.rows
+    if not keys:
+        return Tail((), pa.array([], pa.binary()))
+    encoded = pa.concat_arrays(keys).dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    place = np.concatenate(places)
+    # The highest place in the log for each key: later assignments win, so they are made in order.
+    order = np.argsort(place, kind="stable")
+    last = np.empty(len(encoded.dictionary), dtype=np.int64)
+    last[codes[order]] = order
+    winners = last[codes] == np.arange(len(codes))
+    alive = winners & np.concatenate(owners)
+    live: list[pa.RecordBatch] = []
+    position = 0
+    for piece in read:
+        count = piece.adds.num_rows
+        mask = alive[position : position + count]
+        position += count + piece.removes.num_rows
+        if mask.all():
+            live.append(piece.adds)
+        elif mask.any():
+            live.append(piece.adds.filter(pa.array(mask)))
+    live = [batch for batch in reversed(live) if batch.num_rows]
+    return Tail(tuple(live), encoded.dictionary)
+
+
+def checkpoint_files(
+    root: Location, checkpoint: CheckpointReader, columns: FileColumns, seen: pa.Array
+) -> Iterator[pa.RecordBatch]:
+    """The checkpoint's files that no later commit names."""
+    for structs, where in checkpoint.file_structs(columns):
+        batch = columns.batch(structs, where)
+        if len(seen):
+            keys = file_keys(root, batch.column("path"), batch.column("deletion_vector"))
+            known = pc.is_in(keys, value_set=seen)
+            if pc.any(known).as_py():
+                batch = batch.filter(pc.invert(known))
+        if batch.num_rows:
+            yield batch

@@ -1,0 +1,189 @@
+"""The paths a log names: what file each one means, and when two of them mean the same file.
+
+A `path` in an action is a URI (RFC 2396), relative to the table's root or absolute, and must be percent-decoded once.
+The log is data from outside, so a path that climbs, hides a control character or names an unknown scheme is refused
+here; whether it lies in a place that may be read at all is decided by `Storages`.
+
+Replay compares millions of paths. `reconciliation_keys` therefore works on whole Arrow arrays: it decodes by moving
+bytes, not by looking at one path after another.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakepass.reader.errors import PathRefusedError
+from lakepass.reader.location import Location, LocationError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_LONGEST = 8192
+"""S3 keys end at 1,024 bytes and file systems at 4,096; with every byte encoded nothing real is longer than this."""
+
+
+def resolve(root: Location, logged: str) -> str:
+    """The full path of the file that a log calls `logged`.
+
+    >>> root = Location.parse("s3a://lake/orders")
+    >>> resolve(root, "day=2024-01-01/part%201.parquet")
+    's3://lake/orders/day=2024-01-01/part 1.parquet'
+    >>> resolve(root, "s3n://lake/orders/x.parquet")
+    's3://lake/orders/x.parquet'
+    >>> resolve(root, "../customers/x.parquet")
+    Traceback (most recent call last):
+    lakepass.reader.errors.PathRefusedError: Refused '../customers/x.parquet' in the log of s3://lake/orders: it climbs with '..'.
+    """
+    if not logged or len(logged) > _LONGEST:
+        raise _refused(root, logged, "it is empty" if not logged else f"it is {len(logged)} characters long")
+    scheme = _SCHEME.match(logged)
+    if scheme is None and not logged.startswith("/"):
+        return root.join(_decoded(root, logged, logged))
+    if logged.startswith("//"):
+        raise _refused(root, logged, "it names a host without a scheme")
+    if scheme is None:
+        # As Hadoop does: an absolute path without a scheme is in the table's own store.
+        return _absolute(root.scheme, root.authority, _decoded(root, logged, logged))
+    rest = logged[scheme.end() :]
+    authority, path = "", rest
+    if rest.startswith("//"):
+        authority, _, path = rest[2:].partition("/")
+    elif not rest.startswith("/"):
+        raise _refused(root, logged, f"after {scheme[0]!r} no absolute path follows")
+    try:
+        # A file below it, so that a bucket's root is not what is parsed.
+        place = Location.parse(f"{scheme[1]}://{authority}/file")
+    except LocationError:
+        raise _refused(root, logged, "it is in no store that is known") from None
+    return _absolute(place.scheme, place.authority, _decoded(root, logged, path))
+
+
+def reconciliation_keys(root: Location, paths: pa.Array) -> pa.Array:
+    """For every path, bytes that are equal when the paths name the same file.
+
+    >>> paths = pa.array(["a%20b", "a b", "file:/t/a b", "/t/a%20b", "file:/elsewhere/a b"])
+    >>> keys = reconciliation_keys(Location.parse("/t"), paths)
+    >>> [key == keys[0] for key in keys]
+    [True, True, True, True, False]
+    """
+    relative = paths.cast(pa.binary())
+    if len(paths) == 0 or not _any_byte(relative, b"%:/"):
+        return relative
+    absolute = pc.match_substring_regex(paths, r"^(?:/|[A-Za-z][A-Za-z0-9+.\-]*:)")
+    if pc.any(absolute).as_py():
+        places = pc.if_else(absolute, paths, "").cast(pa.binary())
+        relative = pc.if_else(absolute, b"", relative)
+        keys = pc.if_else(absolute, _place_keys(root, places), _percent_decoded(relative))
+    else:
+        keys = _percent_decoded(relative)
+    return _single_slashes(keys)
+
+
+def _place_keys(root: Location, places: pa.Array) -> pa.Array:
+    """Keys of absolute paths: those below the root become relative, the others keep their place."""
+    place = f"{root.scheme}://{root.authority}/".encode()
+    for pattern, replacement in (
+        (rb"^file:(?://(?:localhost)?)?/+", b"file:///"),
+        (rb"^(?i:s3[an]?)://", b"s3://"),
+        (rb"^(?i:abfss?)://", b"abfss://"),
+        (rb"^/+", place.replace(b"\\", b"\\\\")),
+    ):
+        places = pc.replace_substring_regex(
+            places, pattern=pattern.decode(), replacement=replacement.decode()
+        )
+    places = _single_slashes(_percent_decoded(places), after_scheme=True)
+    inside = root.join("").encode()
+    below = pc.starts_with(places, pattern=inside)
+    # A zero byte keeps a place apart from a relative path that decodes to the same text.
+    elsewhere = pc.binary_join_element_wise(pa.scalar(b"\x00"), places, pa.scalar(b""))
+    return pc.if_else(
+        below, pc.binary_replace_slice(places, start=0, stop=len(inside), replacement=b""), elsewhere
+    )
+
+
+def _single_slashes(keys: pa.Array, *, after_scheme: bool = False) -> pa.Array:
+    """Hadoop reads `a//b` as `a/b`, so they are one file."""
+    doubled = pc.match_substring_regex(keys, pattern=r"[^:/]//" if after_scheme else r"(?:^|[^:/])//")
+    if not pc.any(doubled).as_py():
+        return keys
+    return pc.if_else(
+        doubled, pc.replace_substring_regex(keys, pattern=r"([^:/])/+", replacement=r"\1/"), keys
+    )
+
+
+def _any_byte(array: pa.Array, wanted: bytes) -> bool:
+    data = array.buffers()[2]
+    if data is None:
+        return False
+    view = memoryview(data).tobytes() if array.offset else memoryview(data)
+    return any(byte in view for byte in wanted) if isinstance(view, bytes) else _contains(view, wanted)
+
+
+def _contains(view: memoryview, wanted: bytes) -> bool:
+    codes = np.frombuffer(view, dtype=np.uint8)
+    return any(bool((codes == byte).any()) for byte in wanted)
+
+
+_HEX = np.full(256, 255, dtype=np.uint8)
+for _digit in b"0123456789abcdefABCDEF":
+    _HEX[_digit] = int(chr(_digit), 16)
+
+
+def _percent_decoded(array: pa.Array) -> pa.Array:
+    """Each value with its `%XX` turned into bytes, in one pass over the array's own memory."""
+    count = len(array)
+    validity, offsets_buffer, data_buffer = array.buffers()
+    if data_buffer is None or count == 0:
+        return array
+    offsets = np.frombuffer(offsets_buffer, dtype=np.int32)[array.offset : array.offset + count + 1]
+    data = np.frombuffer(data_buffer, dtype=np.uint8)[: offsets[-1]]
+    starts = np.flatnonzero(data == ord("%"))
+    starts = starts[starts + 2 < len(data)]
+    high, low = _HEX[data[starts + 1]], _HEX[data[starts + 2]]
+    # An escape must end inside the value it begins in.
+    ends = offsets[np.searchsorted(offsets, starts, side="right").clip(max=count)]
+    good = (high < 16) & (low < 16) & (starts + 2 < ends) & (starts >= offsets[0])
+    starts, high, low = starts[good], high[good], low[good]
+    if len(starts) == 0:
+        return array
+    decoded = data.copy()
+    decoded[starts] = (high << 4) | low
+    keep = np.ones(len(data), dtype=bool)
+    keep[starts + 1] = False
+    keep[starts + 2] = False
+    shorter = offsets - 2 * np.searchsorted(starts, offsets, side="left").astype(np.int32)
+    kept = decoded[keep]
+    nulls = None
+    if validity is not None and array.null_count:
+        nulls = pa.py_buffer(np.packbits(array.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
+    buffers: list[Any] = [nulls, pa.py_buffer(np.ascontiguousarray(shorter)), pa.py_buffer(kept)]
+    return pa.Array.from_buffers(pa.binary(), count, buffers)
+
+
+def _decoded(root: Location, logged: str, path: str) -> str:
+    try:
+        text = unquote_to_bytes(path).decode()
+    except UnicodeDecodeError:
+        raise _refused(root, logged, "its percent-encoding is not UTF-8") from None
+    if _CONTROL.search(text):
+        raise _refused(root, logged, "it holds a control character")
+    segments = text.split("/")
+    if ".." in segments or "." in segments:
+        raise _refused(root, logged, "it climbs with '..'" if ".." in segments else "it holds a '.' segment")
+    if not segments[-1]:
+        raise _refused(root, logged, "it is a directory")
+    return "/".join(segment for segment in segments if segment)
+
+
+def _absolute(scheme: str, authority: str, path: str) -> str:
+    return f"{scheme}://{authority}/{path}"
+
+
+def _refused(root: Location, logged: str, why: str) -> PathRefusedError:
+    shown = logged if len(logged) <= 200 else logged[:200] + "…"
+    return PathRefusedError(f"Refused {shown!r} in the log of {root}: {why}.")

@@ -1,0 +1,165 @@
+"""A Delta table at a location: the way in.
+
+>>> from lakepass.reader import Table
+>>> Table("/no/such/table").snapshot()
+Traceback (most recent call last):
+lakepass.reader.errors.NotATableError: file:///no/such/table is not a Delta table: ...
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from lakepass.reader.credentials import CredentialProvider
+from lakepass.reader.errors import DeltaError, VersionNotFoundError
+from lakepass.reader.history import HistoryEntry, read_history
+from lakepass.reader.location import Location
+from lakepass.reader.log.changes import CommitActions, commit_sequence
+from lakepass.reader.log.files import FileColumns
+from lakepass.reader.log.ratified import RatifiedCommit, ratified_commits
+from lakepass.reader.log.segment import LogListing
+from lakepass.reader.log.timeline import InCommitTimestamps, Timeline, parse_timestamp
+from lakepass.reader.snapshot import LogSource, Snapshot
+from lakepass.reader.storage import Storages
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+class Table:
+    """A Delta table in a local directory, on S3, ADLS or Cloud Storage.
+
+    `credentials` is a callable that returns a `Credential`; without it the machine's own identity is used. `auxiliary`
+    maps further locations that hold files of the table to their providers. `commits` are the ratified commits of a
+    catalog-managed table, as its catalog hands them over.
+    """
+
+    def __init__(
+        self,
+        location: str | os.PathLike[str] | Location,
+        credentials: CredentialProvider | None = None,
+        auxiliary: Mapping[str | Location, CredentialProvider | None] | None = None,
+        commits: Iterable[RatifiedCommit | str] | None = None,
+        *,
+        storages: Storages | None = None,
+    ) -> None:
+        self.location = _location(location)
+        places = {_location(place): provider for place, provider in (auxiliary or {}).items()}
+        self._source = LogSource(
+            self.location,
+            storages or Storages.open(self.location, credentials, places),
+            None if commits is None else ratified_commits(commits),
+        )
+
+    def snapshot(self, version: int | None = None, timestamp: str | datetime | None = None) -> Snapshot:
+        """The table at a version, at a time (ISO text or datetime, UTC when it has no zone), or as it is now."""
+        if version is not None and timestamp is not None:
+            raise DeltaError("Give a version or a timestamp, not both.")
+        if timestamp is not None:
+            version = self._timeline().version_at(parse_timestamp(timestamp))
+        elif version is not None and (
+            isinstance(version, bool) or not isinstance(version, int) or version < 0
+        ):
+            raise VersionNotFoundError(f"{version!r} is not a version: versions are whole numbers from 0 on.")
+        return Snapshot.open(self._source, version)
+
+    def version_at(self, timestamp: str | datetime) -> int:
+        """The latest version committed at or before a time."""
+        return self._timeline().version_at(parse_timestamp(timestamp))
+
+    def version_from(self, timestamp: str | datetime) -> int:
+        """The earliest version committed at or after a time."""
+        return self._timeline().version_from(parse_timestamp(timestamp))
+
+    def commit_actions(
+        self, start: int, end: int | None = None, *, stats: Literal["json"] | None = None, tags: bool = False
+    ) -> Iterator[CommitActions]:
+        """What each commit from `start` to `end` (inclusive; the latest when left out) says, in order."""
+        listing = LogListing.read(self._source.storage, self.location, max(start, 0), end)
+        listing.ratify(self._source.ratified or {}, self._source.storage)
+        last = end if end is not None else listing.latest
+        wanted = range(start, (last if last is not None else start) + 1)
+        missing = next((each for each in wanted if each not in listing.commits), None)
+        if missing is not None or start < 0:
+            everything = self._listing()
+            known = sorted(everything.commits)
+            held = f"commits {known[0]} to {known[-1]}" if known else "no commits"
+            raise VersionNotFoundError(
+                f"Commits {start} to {last} of {self.location} cannot be read: {start if missing is None else missing} "
+                f"is not there; the log holds {held}."
+            )
+        stamped = InCommitTimestamps.of(self.snapshot()._state) is not None
+        commits = [listing.commits[each] for each in wanted]
+        columns = FileColumns(stats, tags)
+        return commit_sequence(self._source.storage, commits, self._source.cache, columns, stamped=stamped)
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """What was done to the table, newest first."""
+        return read_history(self._source, self.snapshot(), limit)
+
+    def changes(
+        self,
+        starting_version: int | None = None,
+        ending_version: int | None = None,
+        starting_timestamp: str | datetime | None = None,
+        ending_timestamp: str | datetime | None = None,
+        **options: Any,
+    ) -> Any:
+        """The rows inserted, updated and deleted between two versions or times, as a scan."""
+        from lakepass.reader.changes import changes_of
+
+        return changes_of(
+            self,
+            starting_version=starting_version,
+            ending_version=ending_version,
+            starting_timestamp=starting_timestamp,
+            ending_timestamp=ending_timestamp,
+            **options,
+        )
+
+    def to_arrow(self, columns: Any = None, filter: Any = None, limit: int | None = None) -> pa.Table:
+        """The latest rows as an Arrow table."""
+        return self.snapshot().scan(columns, filter, limit).to_arrow()
+
+    def to_pandas(self, columns: Any = None, filter: Any = None, limit: int | None = None) -> pd.DataFrame:
+        """The latest rows as a pandas data frame."""
+        return self.snapshot().scan(columns, filter, limit).to_pandas()
+
+    def to_polars(self, columns: Any = None, filter: Any = None, limit: int | None = None) -> pl.DataFrame:
+        """The latest rows as a polars data frame."""
+        return self.snapshot().scan(columns, filter, limit).to_polars()
+
+    def to_reader(
+        self, columns: Any = None, filter: Any = None, limit: int | None = None
+    ) -> pa.RecordBatchReader:
+        """The latest rows as a stream of batches."""
+        return self.snapshot().scan(columns, filter, limit).to_reader()
+
+    def _listing(self) -> LogListing:
+        listing = LogListing.read(self._source.storage, self.location)
+        listing.ratify(self._source.ratified or {}, self._source.storage)
+        return listing
+
+    def _timeline(self) -> Timeline:
+        latest = self.snapshot()
+        return Timeline(self._listing(), latest._state, self._source.storage, self._source.cache)
+
+    def __repr__(self) -> str:
+        return f"Table({str(self.location)!r})"
+
+
+def _location(place: str | os.PathLike[str] | Location) -> Location:
+    if isinstance(place, Location):
+        return place
+    text = os.fspath(place)
+    if "://" not in text and not text.startswith("file:"):
+        text = str(Path(text).expanduser().absolute()) if not text.startswith("/") else text
+        text = os.path.normpath(text)
+    return Location.parse(text, allow_root=True)
