@@ -66,7 +66,9 @@ def write(table: DemoTable, bucket: str, storage_options: Mapping[str, str]) -> 
     try:
         from deltalake import write_deltalake
     except ImportError as missing:
-        raise MissingExtraError("demo", "The demo writes its tables with the deltalake package, which") from missing
+        raise MissingExtraError(
+            "demo", "The demo writes its tables with the deltalake package, which"
+        ) from missing
     half = table.rows.num_rows // 2
     for part in (table.rows.slice(0, half), table.rows.slice(half)):
         write_deltalake(
