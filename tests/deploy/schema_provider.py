@@ -73,7 +73,9 @@ class RecordedSchema(tf.provider.ProviderServicer):
         return pb.GetProviderSchema.Response(
             provider=_schema(recorded["provider"]),
             resource_schemas={name: _schema(value) for name, value in recorded["resource_schemas"].items()},
-            data_source_schemas={name: _schema(value) for name, value in recorded["data_source_schemas"].items()},
+            data_source_schemas={
+                name: _schema(value) for name, value in recorded["data_source_schemas"].items()
+            },
         )
 
     def ValidateProviderConfig(self, request: Any, context: Any) -> Any:

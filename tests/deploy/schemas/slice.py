@@ -53,7 +53,8 @@ def _block(recorded: dict[str, Any]) -> dict[str, Any]:
         out["attributes"] = {k: _attribute(k, v) for k, v in sorted(recorded["attributes"].items())}
     if recorded.get("block_types"):
         out["block_types"] = {
-            name: {key: value for key, value in nested.items() if key != "block"} | {"block": _block(nested["block"])}
+            name: {key: value for key, value in nested.items() if key != "block"}
+            | {"block": _block(nested["block"])}
             for name, nested in sorted(recorded["block_types"].items())
         }
     return out

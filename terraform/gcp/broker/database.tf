@@ -1,0 +1,73 @@
+# The catalog and the audit: PostgreSQL with a standby in a second zone, on a private address, over TLS only.
+
+resource "google_sql_database_instance" "this" {
+  # checkov:skip=CKV_GCP_6: ssl_mode below is what replaced require_ssl, which the check looks for
+  project             = var.project
+  name                = var.name
+  region              = var.region
+  database_version    = "POSTGRES_${var.database_version}"
+  encryption_key_name = var.database_kms_key
+  deletion_protection = var.deletion_protection
+
+  settings {
+    tier                        = var.database_tier
+    edition                     = "ENTERPRISE"
+    availability_type           = "REGIONAL"
+    disk_type                   = "PD_SSD"
+    disk_autoresize             = true
+    deletion_protection_enabled = var.deletion_protection
+    user_labels                 = var.labels
+
+    ip_configuration {
+      ipv4_enabled    = false
+      private_network = var.network_id
+      ssl_mode        = "ENCRYPTED_ONLY"
+    }
+
+    backup_configuration {
+      enabled                        = true
+      point_in_time_recovery_enabled = true
+      transaction_log_retention_days = 7
+
+      backup_retention_settings {
+        retained_backups = var.backup_retention_days
+      }
+    }
+
+    dynamic "database_flags" {
+      for_each = {
+        log_checkpoints            = "on"
+        log_connections            = "on"
+        log_disconnections         = "on"
+        log_duration               = "off"
+        log_hostname               = "off"
+        log_lock_waits             = "on"
+        log_min_duration_statement = "-1"
+        log_min_error_statement    = "error"
+        log_min_messages           = "warning"
+        log_statement              = "ddl"
+        log_temp_files             = "0"
+        "cloudsql.enable_pgaudit"  = "on"
+      }
+
+      content {
+        name  = database_flags.key
+        value = database_flags.value
+      }
+    }
+  }
+}
+
+resource "google_sql_database" "this" {
+  project  = var.project
+  instance = google_sql_database_instance.this.name
+  name     = "lakepass"
+}
+
+resource "google_sql_user" "this" {
+  project             = var.project
+  instance            = google_sql_database_instance.this.name
+  name                = "lakepass"
+  password_wo         = var.database_password
+  password_wo_version = var.secrets_version
+}
