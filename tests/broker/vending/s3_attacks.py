@@ -1,0 +1,171 @@
+"""What someone who holds a credential for `t/a` might try. Each must be refused by the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+from botocore.exceptions import ClientError
+
+from lakepass.reader.credentials import AwsKeys
+from tests.broker.vending.s3_scene import ELSEWHERE, INSIDE, OUTSIDE, S3Scene
+
+Attack = Callable[[S3Scene, AwsKeys], Any]
+MINE = "t/a/part-0.parquet"
+PREFIXES = (
+    "",
+    "t",
+    "t/",
+    "t/a",
+    "t/ab",
+    "t/ab/",
+    "t/a2/",
+    "t/a.",
+    "t/a /",
+    "ta/",
+    "s",
+    "x/t/a/",
+    "/t/a/",
+    "other/t/a/",
+)
+BUCKET_READS = (
+    "get_bucket_acl get_bucket_policy get_bucket_versioning get_bucket_encryption "
+    "get_bucket_lifecycle_configuration get_bucket_cors get_bucket_tagging "
+    "get_bucket_notification_configuration list_object_versions list_multipart_uploads head_bucket"
+)
+
+
+def attacks() -> Iterator[tuple[str, Attack]]:
+    """Names and attacks."""
+    yield from _reads()
+    yield from _lists()
+    yield from _writes()
+    yield from _identity()
+
+
+def _reads() -> Iterator[tuple[str, Attack]]:
+    for name in OUTSIDE:
+        yield f"get {name}", lambda s, k, n=name: s.client(k).get_object(Bucket=s.bucket, Key=n)
+        yield f"head {name}", lambda s, k, n=name: s.client(k).head_object(Bucket=s.bucket, Key=n)
+    yield "get in another bucket", lambda s, k: s.client(k).get_object(Bucket=s.other_bucket, Key=ELSEWHERE)
+    yield (
+        "get a range beside",
+        lambda s, k: s.client(k).get_object(Bucket=s.bucket, Key="t/ab/secret", Range="bytes=0-1"),
+    )
+    yield "dots to a sibling", lambda s, k: _presigned(s, k, "t/a/../ab/secret")
+    yield "dots to the root", lambda s, k: _presigned(s, k, "t/a/../../secret")
+    yield "pre-sign a sibling", lambda s, k: _presigned(s, k, "t/ab/secret")
+    yield "bend a pre-signed URL", lambda s, k: _presigned(s, k, MINE, instead="t/ab/secret")
+    yield "read an ACL", lambda s, k: s.client(k).get_object_acl(Bucket=s.bucket, Key=MINE)
+    yield "read tags", lambda s, k: s.client(k).get_object_tagging(Bucket=s.bucket, Key="t/ab/secret")
+
+
+def _lists() -> Iterator[tuple[str, Attack]]:
+    for prefix in PREFIXES:
+        yield (
+            f"list {prefix!r}",
+            lambda s, k, p=prefix: s.client(k).list_objects_v2(Bucket=s.bucket, Prefix=p),
+        )
+        yield (
+            f"list v1 {prefix!r}",
+            lambda s, k, p=prefix: s.client(k).list_objects(Bucket=s.bucket, Prefix=p),
+        )
+        yield (
+            f"list folders {prefix!r}",
+            lambda s, k, p=prefix: s.client(k).list_objects_v2(Bucket=s.bucket, Prefix=p, Delimiter="/"),
+        )
+    yield "list without prefix", lambda s, k: s.client(k).list_objects_v2(Bucket=s.bucket)
+    yield "list v1 without prefix", lambda s, k: s.client(k).list_objects(Bucket=s.bucket)
+    yield "list from here", lambda s, k: s.client(k).list_objects_v2(Bucket=s.bucket, StartAfter="t/a/")
+    yield (
+        "list another bucket",
+        lambda s, k: s.client(k).list_objects_v2(Bucket=s.other_bucket, Prefix="t/a/"),
+    )
+    for operation in BUCKET_READS.split():
+        yield operation, lambda s, k, o=operation: getattr(s.client(k), o)(Bucket=s.bucket)
+
+
+def _writes() -> Iterator[tuple[str, Attack]]:
+    for name in ("t/a/new", MINE, "t/ab/new", "t/new", "new"):
+        yield f"put {name}", lambda s, k, n=name: s.client(k).put_object(Bucket=s.bucket, Key=n, Body=b"x")
+    for name in (MINE, "t/ab/secret", "secret"):
+        yield f"delete {name}", lambda s, k, n=name: s.client(k).delete_object(Bucket=s.bucket, Key=n)
+    yield "delete many", _delete_many
+    yield (
+        "begin a multipart upload",
+        lambda s, k: s.client(k).create_multipart_upload(Bucket=s.bucket, Key="t/a/new"),
+    )
+    for target, source in (("t/a/new", MINE), ("t/a/new", "t/ab/secret"), ("t/ab/new", MINE)):
+        yield f"copy {source} to {target}", lambda s, k, t=target, o=source: _copy(s, k, s.bucket, t, o)
+    yield "copy to another bucket", lambda s, k: _copy(s, k, s.other_bucket, "new", MINE)
+    yield (
+        "tag",
+        lambda s, k: s.client(k).put_object_tagging(
+            Bucket=s.bucket, Key=MINE, Tagging={"TagSet": [{"Key": "k", "Value": "v"}]}
+        ),
+    )
+    yield "open to all", lambda s, k: s.client(k).put_object_acl(Bucket=s.bucket, Key=MINE, ACL="public-read")
+    yield "open the bucket", lambda s, k: s.client(k).put_bucket_acl(Bucket=s.bucket, ACL="public-read")
+    yield (
+        "replace the policy",
+        lambda s, k: s.client(k).put_bucket_policy(
+            Bucket=s.bucket, Policy='{"Version":"2012-10-17","Statement":[]}'
+        ),
+    )
+    yield (
+        "switch versions on",
+        lambda s, k: s.client(k).put_bucket_versioning(
+            Bucket=s.bucket, VersioningConfiguration={"Status": "Enabled"}
+        ),
+    )
+    yield "create a bucket", lambda s, k: s.client(k).create_bucket(Bucket=f"{s.bucket}-new")
+    yield "delete the bucket", lambda s, k: s.client(k).delete_bucket(Bucket=s.bucket)
+
+
+def _identity() -> Iterator[tuple[str, Attack]]:
+    yield "without the session token", lambda s, k: _read(s, AwsKeys(k.access_key_id, k.secret_access_key))
+    yield (
+        "with a bent session token",
+        lambda s, k: _read(
+            s, AwsKeys(k.access_key_id, k.secret_access_key, f"{(k.session_token or '')[:-8]}AAAAAAAA")
+        ),
+    )
+    yield (
+        "with a wrong secret",
+        lambda s, k: _read(s, AwsKeys(k.access_key_id, k.secret_access_key[::-1], k.session_token)),
+    )
+    yield (
+        "assume the role again, wider",
+        lambda s, k: s.sts(k).assume_role(RoleArn=str(s.settings.role_arn), RoleSessionName="wider"),
+    )
+
+
+def _read(scene: S3Scene, keys: AwsKeys) -> Any:
+    return scene.client(keys).get_object(Bucket=scene.bucket, Key=INSIDE[0])
+
+
+def _copy(scene: S3Scene, keys: AwsKeys, bucket: str, target: str, source: str) -> Any:
+    return scene.client(keys).copy_object(
+        Bucket=bucket, Key=target, CopySource={"Bucket": scene.bucket, "Key": source}
+    )
+
+
+def _delete_many(scene: S3Scene, keys: AwsKeys) -> Any:
+    """The answer may be 200 with an error for each key."""
+    objects = [{"Key": MINE}, {"Key": "t/ab/secret"}]
+    answer = scene.client(keys).delete_objects(Bucket=scene.bucket, Delete={"Objects": objects})  # type: ignore[typeddict-item]  # plain dicts
+    if {entry["Key"] for entry in answer.get("Errors", [])} == {entry["Key"] for entry in objects}:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "for each key"}}, "DeleteObjects")
+    return answer
+
+
+def _presigned(scene: S3Scene, keys: AwsKeys, name: str, *, instead: str | None = None) -> Any:
+    url = scene.client(keys).generate_presigned_url("get_object", {"Bucket": scene.bucket, "Key": name})
+    if instead is not None:
+        assert name in url
+        url = url.replace(name, instead)
+    answer = httpx.get(url)
+    if answer.status_code in (400, 403):
+        raise ClientError({"Error": {"Code": str(answer.status_code), "Message": ""}}, "GetObject")
+    return answer
