@@ -137,6 +137,15 @@ class Snapshot:
         """The last transaction of each application."""
         return transactions(self._source.storage, self._segment, self._source.cache)
 
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the snapshot holds on to; what it reads as a stream does not count."""
+        tail = self._tail
+        listed = 400 * (len(self._segment.commits) + 1)
+        if tail is None:
+            return listed
+        return listed + tail[1].seen.nbytes + sum(batch.nbytes for batch in tail[1].live)
+
     def resolve(self, path: str) -> str:
         """The full path of a file that the log names."""
         return paths.resolve(self.root, path)

@@ -20,6 +20,7 @@ from lakepass.reader.credentials import CredentialProvider
 from lakepass.reader.errors import DeltaError, VersionNotFoundError
 from lakepass.reader.history import HistoryEntry, read_history
 from lakepass.reader.location import Location
+from lakepass.reader.log.cache import LogCache, MemoryCache
 from lakepass.reader.log.changes import CommitActions, commit_sequence
 from lakepass.reader.log.files import FileColumns
 from lakepass.reader.log.ratified import RatifiedCommit, ratified_commits
@@ -38,7 +39,7 @@ class Table:
 
     `credentials` is a callable that returns a `Credential`; without it the machine's own identity is used. `auxiliary`
     maps further locations that hold files of the table to their providers. `commits` are the ratified commits of a
-    catalog-managed table, as its catalog hands them over.
+    catalog-managed table, as its catalog hands them over. `cache` keeps commits, and may be shared by many tables.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Table:
         commits: Iterable[RatifiedCommit | str] | None = None,
         *,
         storages: Storages | None = None,
+        cache: LogCache | None = None,
     ) -> None:
         self.location = _location(location)
         places = {_location(place): provider for place, provider in (auxiliary or {}).items()}
@@ -56,6 +58,7 @@ class Table:
             self.location,
             storages or Storages.open(self.location, credentials, places),
             None if commits is None else ratified_commits(commits),
+            cache or MemoryCache(),
         )
 
     def snapshot(self, version: int | None = None, timestamp: str | datetime | None = None) -> Snapshot:
