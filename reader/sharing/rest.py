@@ -7,7 +7,7 @@ feature of the registry, and the closing `endStreamAction`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
@@ -84,16 +84,22 @@ class Rest:
         raise AssertionError("parse() yields a header or fails")
 
     def query(
-        self, name: TableName, body: Mapping[str, Any], accepted: ResponseFormat = "delta,parquet"
-    ) -> Iterator[Header | Files | End]:
+        self,
+        name: TableName,
+        body: Mapping[str, Any],
+        accepted: ResponseFormat = "delta,parquet",
+        *,
+        page_files: int = PAGE_FILES,
+    ) -> Generator[Header | Files | End]:
         """Read Data from a Table: a header, then the files of all pages; the first page's end comes last."""
-        yield from self._pages("POST", f"{name.path}/query", {}, dict(body), accepted)
+        yield from self._pages("POST", f"{name.path}/query", {}, {**body, "maxFiles": page_files}, accepted)
 
     def changes(
         self, name: TableName, params: Mapping[str, str], accepted: ResponseFormat = "delta,parquet"
     ) -> Iterator[Header | Files | End]:
         """Read Change Data Feed from a Table."""
-        yield from self._pages("GET", f"{name.path}/changes", dict(params), None, accepted)
+        asked = {**params, "maxFiles": str(PAGE_FILES)}
+        yield from self._pages("GET", f"{name.path}/changes", asked, None, accepted)
 
     def credentials(self, name: TableName, location: str | None = None) -> dict[str, Any]:
         """Generate Temporary Table Credential, for the root or another location of the table."""
@@ -111,7 +117,6 @@ class Rest:
         accepted: ResponseFormat,
     ) -> Iterator[Header | Files | End]:
         fields: dict[str, Any] = params if body is None else body
-        fields["maxFiles"] = str(PAGE_FILES) if body is None else PAGE_FILES
         first: Header | None = None
         first_end: End | None = None
         while True:

@@ -8,15 +8,19 @@ process it arrives in.
 
 from __future__ import annotations
 
+import os
+import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lakepass.reader.credentials import AwsKeys, AzureSas, Credential, GcpToken, StoreSettings
+from lakepass.reader.credentials import AwsKeys, AzureSas, Credential, GcpToken, Renewing, StoreSettings
 from lakepass.reader.errors import SharingError
 from lakepass.reader.location import Location
 from lakepass.reader.sharing.access import CredentialKindError
 from lakepass.reader.sharing.names import TableName
+from lakepass.reader.sharing.profile import Profile
+from lakepass.reader.sharing.rest import Rest
 
 
 @dataclass(frozen=True)
@@ -86,3 +90,61 @@ def _keys(fields: dict[str, Any], name: TableName) -> AwsKeys | AzureSas | GcpTo
         "lakepass, or use "
         "access='url'."
     )
+
+
+class VendedProvider(Renewing):
+    """The renewing credential of one location of a shared table; made by `provider_for`, one per process."""
+
+    def __init__(self, rest: Rest, name: TableName, location: Location, *, root: bool) -> None:
+        super().__init__(self._ask)
+        self._rest = rest
+        self._name = name
+        self._location = location
+        self._root = root
+        self._renewal = Renewal()
+
+    @property
+    def vended(self) -> Vended:
+        """The credential in use with what the server said beside it."""
+        credential = self()
+        return Vended(credential, self._renewal)
+
+    def _ask(self) -> Credential:
+        # The root is what a request without a location means, on servers that know no other as well.
+        wanted = None if self._root else str(self._location)
+        answer = self._rest.credentials(self._name, wanted)
+        vended = parse_vended(answer, self._location, self._name, self._rest.transport.skew)
+        self._renewal = vended.renewal
+        return vended.credential
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return provider_for, (self._rest, self._name, self._location, self._root)
+
+    def __repr__(self) -> str:
+        return f"VendedProvider({str(self._name)!r}, {str(self._location)!r})"
+
+
+_providers: dict[tuple[Profile, tuple[str, str, str], Location], VendedProvider] = {}
+_lock = threading.Lock()
+
+
+def provider_for(rest: Rest, name: TableName, location: Location, root: bool) -> VendedProvider:
+    """The process's provider for a location of a table, the same one for all who ask."""
+    key = (rest.transport.profile, name.folded, location)
+    with _lock:
+        found = _providers.get(key)
+        if found is None:
+            found = _providers[key] = VendedProvider(rest, name, location, root=root)
+        return found
+
+
+def _after_fork() -> None:
+    """Locks that another thread held at the fork would never be released in the child."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.Lock()
+    for provider in _providers.values():
+        provider._flight = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
