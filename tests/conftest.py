@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.clouds import azurite as azurite_store
+from tests.clouds import gcs as gcs_store
 from tests.clouds import ministack as ministack_store
 from tests.clouds import postgres as postgres_store
 from tests.clouds import seaweedfs as seaweedfs_store
@@ -63,6 +64,12 @@ def seaweedfs(request: pytest.FixtureRequest) -> seaweedfs_store.SeaweedFS:
 def azurite(request: pytest.FixtureRequest) -> azurite_store.Azurite:
     """An Azure storage account with directory SAS, Data Lake shapes and a managed identity."""
     return _store(request, "azurite", azurite_store.start)
+
+
+@pytest.fixture(scope="session")
+def gcs(request: pytest.FixtureRequest) -> gcs_store.Gcs:
+    """Cloud Storage with service accounts, downscoped tokens and signed URLs."""
+    return _store(request, "gcs", gcs_store.start)
 
 
 @pytest.fixture(scope="session")
