@@ -145,7 +145,7 @@ def _sts_client(settings: AwsStorage, endpoint: str | None) -> STSClient:
             config=Config(
                 connect_timeout=3,
                 read_timeout=10,
-                retries={"total_max_attempts": 3, "mode": "standard"},
+                retries={"total_max_attempts": 2, "mode": "standard"},
                 max_pool_connections=50,
                 # The SDK refuses to ask for less than 15 minutes, which `allowed_lifetime` decides about.
                 parameter_validation=False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -44,96 +45,73 @@ def attacks() -> Iterator[tuple[str, Attack]]:
     yield from _identity()
 
 
+def _call(operation: str, **arguments: Any) -> Attack:
+    """An operation on the table's bucket, unless `arguments` name another."""
+
+    def attack(scene: S3Scene, keys: AwsKeys) -> Any:
+        return getattr(scene.client(keys), operation)(**{"Bucket": scene.bucket, **arguments})
+
+    return attack
+
+
 def _reads() -> Iterator[tuple[str, Attack]]:
     for name in OUTSIDE:
-        yield f"get {name}", lambda s, k, n=name: s.client(k).get_object(Bucket=s.bucket, Key=n)
-        yield f"head {name}", lambda s, k, n=name: s.client(k).head_object(Bucket=s.bucket, Key=n)
+        yield f"get {name}", _call("get_object", Key=name)
+        yield f"head {name}", _call("head_object", Key=name)
     yield "get in another bucket", lambda s, k: s.client(k).get_object(Bucket=s.other_bucket, Key=ELSEWHERE)
-    yield (
-        "get a range beside",
-        lambda s, k: s.client(k).get_object(Bucket=s.bucket, Key="t/ab/secret", Range="bytes=0-1"),
-    )
+    yield "get a range beside", _call("get_object", Key="t/ab/secret", Range="bytes=0-1")
     yield "dots to a sibling", lambda s, k: _presigned(s, k, "t/a/../ab/secret")
     yield "dots to the root", lambda s, k: _presigned(s, k, "t/a/../../secret")
     yield "pre-sign a sibling", lambda s, k: _presigned(s, k, "t/ab/secret")
     yield "bend a pre-signed URL", lambda s, k: _presigned(s, k, MINE, instead="t/ab/secret")
-    yield "read an ACL", lambda s, k: s.client(k).get_object_acl(Bucket=s.bucket, Key=MINE)
-    yield "read tags", lambda s, k: s.client(k).get_object_tagging(Bucket=s.bucket, Key="t/ab/secret")
+    yield "read an ACL", _call("get_object_acl", Key=MINE)
+    yield "read tags", _call("get_object_tagging", Key="t/ab/secret")
 
 
 def _lists() -> Iterator[tuple[str, Attack]]:
     for prefix in PREFIXES:
-        yield (
-            f"list {prefix!r}",
-            lambda s, k, p=prefix: s.client(k).list_objects_v2(Bucket=s.bucket, Prefix=p),
-        )
-        yield (
-            f"list v1 {prefix!r}",
-            lambda s, k, p=prefix: s.client(k).list_objects(Bucket=s.bucket, Prefix=p),
-        )
-        yield (
-            f"list folders {prefix!r}",
-            lambda s, k, p=prefix: s.client(k).list_objects_v2(Bucket=s.bucket, Prefix=p, Delimiter="/"),
-        )
-    yield "list without prefix", lambda s, k: s.client(k).list_objects_v2(Bucket=s.bucket)
-    yield "list v1 without prefix", lambda s, k: s.client(k).list_objects(Bucket=s.bucket)
-    yield "list from here", lambda s, k: s.client(k).list_objects_v2(Bucket=s.bucket, StartAfter="t/a/")
+        yield f"list {prefix!r}", _call("list_objects_v2", Prefix=prefix)
+        yield f"list v1 {prefix!r}", _call("list_objects", Prefix=prefix)
+        yield f"list folders {prefix!r}", _call("list_objects_v2", Prefix=prefix, Delimiter="/")
+    yield "list without prefix", _call("list_objects_v2")
+    yield "list v1 without prefix", _call("list_objects")
+    yield "list from here", _call("list_objects_v2", StartAfter="t/a/")
     yield (
         "list another bucket",
         lambda s, k: s.client(k).list_objects_v2(Bucket=s.other_bucket, Prefix="t/a/"),
     )
     for operation in BUCKET_READS.split():
-        yield operation, lambda s, k, o=operation: getattr(s.client(k), o)(Bucket=s.bucket)
+        yield operation, _call(operation)
 
 
 def _writes() -> Iterator[tuple[str, Attack]]:
     for name in ("t/a/new", MINE, "t/ab/new", "t/new", "new"):
-        yield f"put {name}", lambda s, k, n=name: s.client(k).put_object(Bucket=s.bucket, Key=n, Body=b"x")
+        yield f"put {name}", _call("put_object", Key=name, Body=b"x")
     for name in (MINE, "t/ab/secret", "secret"):
-        yield f"delete {name}", lambda s, k, n=name: s.client(k).delete_object(Bucket=s.bucket, Key=n)
+        yield f"delete {name}", _call("delete_object", Key=name)
     yield "delete many", _delete_many
-    yield (
-        "begin a multipart upload",
-        lambda s, k: s.client(k).create_multipart_upload(Bucket=s.bucket, Key="t/a/new"),
-    )
+    yield "begin a multipart upload", _call("create_multipart_upload", Key="t/a/new")
     for target, source in (("t/a/new", MINE), ("t/a/new", "t/ab/secret"), ("t/ab/new", MINE)):
-        yield f"copy {source} to {target}", lambda s, k, t=target, o=source: _copy(s, k, s.bucket, t, o)
-    yield "copy to another bucket", lambda s, k: _copy(s, k, s.other_bucket, "new", MINE)
-    yield (
-        "tag",
-        lambda s, k: s.client(k).put_object_tagging(
-            Bucket=s.bucket, Key=MINE, Tagging={"TagSet": [{"Key": "k", "Value": "v"}]}
-        ),
-    )
-    yield "open to all", lambda s, k: s.client(k).put_object_acl(Bucket=s.bucket, Key=MINE, ACL="public-read")
-    yield "open the bucket", lambda s, k: s.client(k).put_bucket_acl(Bucket=s.bucket, ACL="public-read")
-    yield (
-        "replace the policy",
-        lambda s, k: s.client(k).put_bucket_policy(
-            Bucket=s.bucket, Policy='{"Version":"2012-10-17","Statement":[]}'
-        ),
-    )
-    yield (
-        "switch versions on",
-        lambda s, k: s.client(k).put_bucket_versioning(
-            Bucket=s.bucket, VersioningConfiguration={"Status": "Enabled"}
-        ),
-    )
+        yield f"copy {source} to {target}", _copy(target, source)
+    yield "copy to another bucket", _copy("new", MINE, elsewhere=True)
+    yield "tag", _call("put_object_tagging", Key=MINE, Tagging={"TagSet": [{"Key": "k", "Value": "v"}]})
+    yield "open to all", _call("put_object_acl", Key=MINE, ACL="public-read")
+    yield "open the bucket", _call("put_bucket_acl", ACL="public-read")
+    yield "replace the policy", _call("put_bucket_policy", Policy='{"Version":"2012-10-17","Statement":[]}')
+    yield "switch versions on", _call("put_bucket_versioning", VersioningConfiguration={"Status": "Enabled"})
     yield "create a bucket", lambda s, k: s.client(k).create_bucket(Bucket=f"{s.bucket}-new")
-    yield "delete the bucket", lambda s, k: s.client(k).delete_bucket(Bucket=s.bucket)
+    yield "delete the bucket", _call("delete_bucket")
 
 
 def _identity() -> Iterator[tuple[str, Attack]]:
-    yield "without the session token", lambda s, k: _read(s, AwsKeys(k.access_key_id, k.secret_access_key))
+    yield "without the session token", lambda s, k: _read(s, replace(k, session_token=None))
     yield (
         "with a bent session token",
-        lambda s, k: _read(
-            s, AwsKeys(k.access_key_id, k.secret_access_key, f"{(k.session_token or '')[:-8]}AAAAAAAA")
-        ),
+        lambda s, k: _read(s, replace(k, session_token=f"{k.session_token}A"[5:])),
     )
     yield (
         "with a wrong secret",
-        lambda s, k: _read(s, AwsKeys(k.access_key_id, k.secret_access_key[::-1], k.session_token)),
+        lambda s, k: _read(s, replace(k, secret_access_key=k.secret_access_key[::-1])),
     )
     yield (
         "assume the role again, wider",
@@ -145,16 +123,20 @@ def _read(scene: S3Scene, keys: AwsKeys) -> Any:
     return scene.client(keys).get_object(Bucket=scene.bucket, Key=INSIDE[0])
 
 
-def _copy(scene: S3Scene, keys: AwsKeys, bucket: str, target: str, source: str) -> Any:
-    return scene.client(keys).copy_object(
-        Bucket=bucket, Key=target, CopySource={"Bucket": scene.bucket, "Key": source}
-    )
+def _copy(target: str, source: str, *, elsewhere: bool = False) -> Attack:
+    def attack(scene: S3Scene, keys: AwsKeys) -> Any:
+        bucket = scene.other_bucket if elsewhere else scene.bucket
+        origin = f"{scene.bucket}/{source}"
+        return scene.client(keys).copy_object(Bucket=bucket, Key=target, CopySource=origin)
+
+    return attack
 
 
 def _delete_many(scene: S3Scene, keys: AwsKeys) -> Any:
     """The answer may be 200 with an error for each key."""
     objects = [{"Key": MINE}, {"Key": "t/ab/secret"}]
-    answer = scene.client(keys).delete_objects(Bucket=scene.bucket, Delete={"Objects": objects})  # type: ignore[typeddict-item]  # plain dicts
+    client: Any = scene.client(keys)
+    answer = client.delete_objects(Bucket=scene.bucket, Delete={"Objects": objects})
     if {entry["Key"] for entry in answer.get("Errors", [])} == {entry["Key"] for entry in objects}:
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "for each key"}}, "DeleteObjects")
     return answer

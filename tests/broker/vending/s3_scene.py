@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from pydantic import SecretStr
+
 from lakepass.broker.config import AwsStorage
 from lakepass.broker.vending.aws import AwsVendor
 from lakepass.broker.vending.grantee import Grantee
@@ -97,7 +99,7 @@ def on_ministack(store: Ministack) -> S3Scene:
         region=store.region,
         path_style=True,
         access_key_id=keys.access_key_id,
-        secret_access_key=keys.secret_access_key,
+        secret_access_key=SecretStr(keys.secret_access_key),
     )
     scene = S3Scene("ministack", bucket, other, settings, store.s3(), store.s3, store.sts)
     _fill(scene, (*OUTSIDE, *CASE_TWINS))
@@ -112,7 +114,7 @@ def on_seaweedfs(store: SeaweedFS) -> S3Scene:
         region="us-east-1",
         path_style=True,
         access_key_id=store.broker.access_key_id,
-        secret_access_key=store.broker.secret_access_key,
+        secret_access_key=SecretStr(store.broker.secret_access_key),
     )
     scene = S3Scene("seaweedfs", bucket, other, settings, store.s3(), store.s3, store.sts)
     # It keeps names as paths: an object and a directory cannot share one.
