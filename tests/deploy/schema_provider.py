@@ -16,6 +16,7 @@ from typing import Any
 import tf.provider
 from tf.gen import tfplugin_pb2 as pb
 from tf.runner import run_provider
+from tf.utils import read_dynamic_value
 
 # Field 11 of Schema.Attribute, `write_only`, is younger than the messages `tf` carries; as an unknown field it
 # still travels to Terraform.
@@ -65,6 +66,22 @@ def _schema(recorded: dict[str, Any]) -> Any:
     return pb.Schema(version=recorded.get("version", 0), block=_block(recorded["block"]))
 
 
+def _computed_but_set(recorded: dict[str, Any], value: Any, path: str = "") -> list[str]:
+    """The attributes that only the provider may set and the configuration sets; core leaves this to providers."""
+    if not isinstance(value, dict):
+        return []
+    found = [
+        f"{path}{name}"
+        for name, attribute in recorded.get("attributes", {}).items()
+        if attribute.get("computed") and not attribute.get("optional") and value.get(name) is not None
+    ]
+    for name, nested in recorded.get("block_types", {}).items():
+        inner = value.get(name)
+        for item in inner if isinstance(inner, list) else [inner]:
+            found += _computed_but_set(nested["block"], item, f"{path}{name}.")
+    return found
+
+
 class RecordedSchema(tf.provider.ProviderServicer):
     """Answers what `terraform validate` and mocked tests ask, from the recorded schema."""
 
@@ -82,7 +99,15 @@ class RecordedSchema(tf.provider.ProviderServicer):
         return pb.ValidateProviderConfig.Response()
 
     def ValidateResourceConfig(self, request: Any, context: Any) -> Any:
-        return pb.ValidateResourceConfig.Response()
+        block = self.app["resource_schemas"][request.type_name]["block"]
+        return pb.ValidateResourceConfig.Response(
+            diagnostics=[
+                pb.Diagnostic(
+                    severity=pb.Diagnostic.ERROR, summary=f"{request.type_name}.{name} cannot be set"
+                )
+                for name in _computed_but_set(block, read_dynamic_value(request.config))
+            ]
+        )
 
     def ValidateDataResourceConfig(self, request: Any, context: Any) -> Any:
         return pb.ValidateDataResourceConfig.Response()

@@ -140,13 +140,14 @@ def _platform() -> str:
 def copied(module: str, target: Path) -> Path:
     """A module's cloud copied to `target` without what runs left behind; gives the module's folder there.
 
-    The whole cloud: an example refers to its neighbours by relative path.
+    With its neighbours and the demo table: an example refers to them by relative path.
     """
     cloud, _, name = module.partition("/")
-    if not (target / cloud).exists():
+    for folder in (cloud, "demo-table"):
         shutil.copytree(
-            MODULES / cloud,
-            target / cloud,
+            MODULES / folder,
+            target / folder,
+            dirs_exist_ok=True,
             ignore=shutil.ignore_patterns(".terraform", ".terraform.lock.hcl", "terraform.tfstate*"),
         )
     return target / cloud / name

@@ -42,7 +42,8 @@ data "aws_iam_policy_document" "broker" {
 }
 
 resource "aws_iam_role_policy" "broker" {
-  count = length(local.data_roles) > 0 ? 1 : 0
+  # Asked of the entries, not of their roles, which may not be known before they are made.
+  count = anytrue([for entry in var.storage : entry.aws != null]) ? 1 : 0
 
   name   = "assume-data-roles"
   role   = aws_iam_role.broker.id

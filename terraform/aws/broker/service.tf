@@ -19,7 +19,7 @@ resource "aws_ecs_cluster" "this" {
 }
 
 locals {
-  container = {
+  container = merge({
     name                   = "broker"
     image                  = var.image
     essential              = true
@@ -50,7 +50,7 @@ locals {
         "awslogs-stream-prefix" = "broker"
       }
     }
-  }
+  }, length(local.setup) == 0 ? {} : { entryPoint = ["/bin/sh", "-c"], command = local.setup })
 }
 
 resource "aws_ecs_task_definition" "this" {

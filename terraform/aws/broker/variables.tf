@@ -227,6 +227,18 @@ variable "environment" {
   }
 }
 
+variable "setup_commands" {
+  description = "Commands of `lakepass` that each replica runs before it serves, such as [[\"share\", \"add\", \"demo\", \"--if-absent\"]]. They must be safe to repeat, and hold no secret."
+  type        = list(list(string))
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for word in flatten(var.setup_commands) : !strcontains(word, "'")])
+    error_message = "A word of a command holds no single quote."
+  }
+}
+
 # --- Secrets: never kept in the state or a plan ---
 
 variable "database_password" {

@@ -32,6 +32,12 @@ locals {
     },
     var.environment,
   )
+
+  # With commands to run first, a shell does so and then becomes the broker; otherwise the image's own entry point.
+  setup = length(var.setup_commands) == 0 ? [] : [join(" && ", concat(
+    [for command in var.setup_commands : "lakepass ${join(" ", [for word in command : "'${word}'"])}"],
+    ["exec lakepass serve"],
+  ))]
 }
 
 resource "azurerm_user_assigned_identity" "broker" {

@@ -99,6 +99,9 @@ resource "azurerm_container_app" "this" {
       cpu    = var.cpu
       memory = "${2 * var.cpu}Gi"
 
+      command = length(local.setup) == 0 ? null : ["/bin/sh", "-c"]
+      args    = length(local.setup) == 0 ? null : local.setup
+
       dynamic "env" {
         # A raised version makes a new revision, which reads the new secrets.
         for_each = merge(local.environment, { SECRETS_VERSION = tostring(var.secrets_version) })

@@ -32,8 +32,10 @@ resource "google_cloud_run_v2_service" "this" {
     }
 
     containers {
-      name  = "broker"
-      image = var.image
+      name    = "broker"
+      image   = var.image
+      command = length(local.setup) == 0 ? null : ["/bin/sh", "-c"]
+      args    = length(local.setup) == 0 ? null : local.setup
 
       ports {
         container_port = local.port

@@ -1,0 +1,15 @@
+output "activation_link" {
+  description = "Where the demo recipient gets its profile file, once: `terraform output activation_link`."
+  value       = "${module.broker.url}/activate/${var.activation_code}"
+  sensitive   = true
+}
+
+output "url" {
+  description = "Address of the broker."
+  value       = module.broker.url
+}
+
+output "table" {
+  description = "Location of the demo table."
+  value       = module.data_access.storage[0].location
+}
