@@ -1,9 +1,9 @@
 """A Terraform provider that knows a recorded schema and nothing else.
 
 Terraform core checks a module's structure (types, required and unknown arguments, block counts, references)
-against whatever schema the provider serves, so serving a recorded one checks modules for clouds whose provider
-cannot be installed. It runs in the virtual environment of the `tf` package, which has the plugin protocol:
-`python schema_provider.py slice.json`. It never plans or applies: tests mock the provider.
+against whatever schema the provider serves, so serving a recorded one checks modules for clouds whose
+provider cannot be installed. It runs in the virtual environment of the `tf` package, which has the plugin
+protocol: `python schema_provider.py slice.json`. It never plans or applies: tests mock the provider.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import tf.provider
-from tf.gen import tfplugin_pb2 as pb
-from tf.runner import run_provider
-from tf.utils import read_dynamic_value
+import tf.provider  # type: ignore[import-not-found]  # lives in an environment of its own
+from tf.gen import tfplugin_pb2 as pb  # type: ignore[import-not-found]
+from tf.runner import run_provider  # type: ignore[import-not-found]
+from tf.utils import read_dynamic_value  # type: ignore[import-not-found]
 
-# Field 11 of Schema.Attribute, `write_only`, is younger than the messages `tf` carries; as an unknown field it
-# still travels to Terraform.
+# Field 11 of Schema.Attribute, `write_only`, is younger than the messages `tf` carries; as an unknown field
+# it still travels to Terraform.
 _WRITE_ONLY = b"\x58\x01"
 
 
@@ -67,7 +67,7 @@ def _schema(recorded: dict[str, Any]) -> Any:
 
 
 def _computed_but_set(recorded: dict[str, Any], value: Any, path: str = "") -> list[str]:
-    """The attributes that only the provider may set and the configuration sets; core leaves this to providers."""
+    """The attributes that are the provider's to set, and are set; core leaves this check to providers."""
     if not isinstance(value, dict):
         return []
     found = [
@@ -82,7 +82,7 @@ def _computed_but_set(recorded: dict[str, Any], value: Any, path: str = "") -> l
     return found
 
 
-class RecordedSchema(tf.provider.ProviderServicer):
+class RecordedSchema(tf.provider.ProviderServicer):  # type: ignore[misc]
     """Answers what `terraform validate` and mocked tests ask, from the recorded schema."""
 
     def GetProviderSchema(self, request: Any, context: Any) -> Any:
@@ -114,6 +114,6 @@ class RecordedSchema(tf.provider.ProviderServicer):
 
 
 if __name__ == "__main__":
-    # The runner builds its servicer by this name; ours takes the recorded schema where theirs takes a provider.
+    # The runner builds its servicer by this name; ours takes the schema where theirs takes a provider.
     tf.provider.ProviderServicer = RecordedSchema
     run_provider(json.loads(Path(sys.argv[1]).read_text()), argv=sys.argv[:1])

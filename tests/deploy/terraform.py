@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ class Terraform:
 
     program: Path
     mirror: Path
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
 
     def run(self, folder: Path, *arguments: str, **environment: str) -> Ran:
         """Run it in `folder`."""
@@ -123,13 +123,18 @@ def real_mirror() -> Path:
 
 
 def _mirrors_of_the_machine() -> Iterator[Path]:
-    """Where a configuration file says they are, and where Terraform looks by itself, and where images put them."""
+    """Where a configuration file says, where Terraform looks by itself, where images of machines put them."""
     for text in (os.environ.get("TF_CLI_CONFIG_FILE"), "~/.terraformrc"):
         file = Path(text).expanduser() if text else None
         if file is not None and file.is_file():
             yield from (Path(path).expanduser() for path in _MIRROR_PATH.findall(file.read_text()))
-    for name in ("~/.terraform.d/plugins", "/usr/share/terraform/plugins", "/opt/tf-plugins"):
+    for name in (
+        "~/.terraform.d/plugins",
+        "/usr/local/share/terraform/plugins",
+        "/usr/share/terraform/plugins",
+    ):
         yield Path(name).expanduser()
+    yield from (folder.parent for folder in Path("/opt").glob("*/registry.terraform.io"))
 
 
 def _platform() -> str:

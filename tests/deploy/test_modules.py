@@ -1,4 +1,4 @@
-"""Every module is formatted, has the structure its provider's schema asks for, and does what its own tests say.
+"""Every module is formatted, has the structure its provider asks for, and does what its own tests say.
 
 Terraform core itself checks them against the recorded schemas. What that cannot see (values of enumerations,
 arguments that exclude each other, formats of ids) is left to the real providers; for AWS they run here where

@@ -41,7 +41,7 @@ def used_types(provider: str) -> dict[str, set[str]]:
 
 def _attribute(name: str, recorded: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in recorded.items() if key in _KEPT and value}
-    # The typed package that the google schema was recorded from has no such flag; the provider's own names do.
+    # The typed package that the google schema was recorded from has no such flag; the names tell.
     if name.endswith("_wo"):
         kept["write_only"] = True
     return kept
