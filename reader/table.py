@@ -32,6 +32,9 @@ from lakepass.reader.storage import Storages
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    from deltalake import DeltaTable
+
+    from lakepass.reader.deltalake_bridge import StorageOptions
 
 
 class Table:
@@ -54,6 +57,7 @@ class Table:
     ) -> None:
         self.location = _location(location)
         places = {_location(place): provider for place, provider in (auxiliary or {}).items()}
+        self._credentials = credentials
         self._source = LogSource(
             self.location,
             storages or Storages.open(self.location, credentials, places),
@@ -144,6 +148,28 @@ class Table:
     ) -> pa.RecordBatchReader:
         """The latest rows as a stream of batches."""
         return self.snapshot().scan(columns, filter, limit).to_reader()
+
+    def storage_options(self) -> StorageOptions:
+        """Options for the deltalake package, with this table's credential; see `lakepass.reader.deltalake_bridge`."""
+        from lakepass.reader.deltalake_bridge import ambient_options, static_options
+
+        if self._credentials is None:
+            return ambient_options(self.location)
+        return static_options(self.location, self._credentials())
+
+    def deltalake(self, version: int | None = None, *, query_builder: bool = False) -> DeltaTable:
+        """The table as the deltalake package's `DeltaTable`, where that reads it rightly."""
+        from lakepass.reader.deltalake_bridge import open_with_deltalake
+
+        snapshot = self.snapshot(version)
+        return open_with_deltalake(
+            self.location,
+            self.storage_options(),
+            snapshot.protocol,
+            snapshot.metadata,
+            query_builder=query_builder,
+            version=snapshot.version,
+        )
 
     def _listing(self) -> LogListing:
         listing = LogListing.read(self._source.storage, self.location)

@@ -15,13 +15,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 import pyarrow.compute as pc
 
 from lakepass.reader import paths
+from lakepass.reader.deltalake_bridge import (
+    StorageOptions,
+    open_with_deltalake,
+    renewing_options,
+    static_options,
+)
 from lakepass.reader.errors import DeltaError, SharingError, UnsupportedTableError, VersionNotFoundError
 from lakepass.reader.history import HistoryEntry
 from lakepass.reader.location import Location, longest_match
 from lakepass.reader.log.changes import CommitActions
-from lakepass.reader.sharing.access import Access, Choice, Mode, choose, reason_to_fall_back
+from lakepass.reader.sharing.access import Access, AccessModeError, Choice, Mode, choose, reason_to_fall_back
 from lakepass.reader.sharing.actions import Column, Header
 from lakepass.reader.sharing.names import TableName
+from lakepass.reader.sharing.profile import origin
 from lakepass.reader.sharing.rest import ResponseFormat, Rest
 from lakepass.reader.sharing.urls import UrlSnapshot, UrlTable
 from lakepass.reader.sharing.vended import VendedProvider, provider_for
@@ -30,6 +37,7 @@ from lakepass.reader.table import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from deltalake import DeltaTable
 
     from lakepass.reader.scan import Scan
 
@@ -186,6 +194,43 @@ class SharedTable(Table):
             self._no_history()
         assert self._directory is not None
         return self._directory.commit_actions(start, end, stats=stats, tags=tags)
+
+    def storage_options(self) -> StorageOptions:
+        """Options for the deltalake package: keys that it renews where the server offers that, or ones "
+        "that end."""
+        if self._directory is None:
+            raise AccessModeError(
+                f"{self.name} is read by URL, and the deltalake package needs a directory. Use "
+                "access='dir' where the "
+                "provider offers it, or read with lakepass."
+            )
+        if len(self._providers) > 1:
+            raise UnsupportedTableError(
+                f"{self.name} has files in several locations, each with its own credential; the "
+                "deltalake package "
+                "takes one. Read it with lakepass."
+            )
+        location = self._directory.location
+        vended = self._providers[location].vended
+        renewing, profile = vended.renewal.aws_container_credentials, self._rest.transport.profile
+        # The token is handed to deltalake for the profile's own server only, and only where it does not change.
+        if renewing and profile.bearer_token and origin(renewing) == profile.origin:
+            return renewing_options(vended.credential, renewing, f"Bearer {profile.bearer_token}")
+        return static_options(location, vended.credential)
+
+    def deltalake(self, version: int | None = None, *, query_builder: bool = False) -> DeltaTable:
+        """The table as the deltalake package's `DeltaTable`, where that reads it rightly."""
+        options = self.storage_options()
+        assert self._directory is not None
+        snapshot = self._directory.snapshot(version)
+        return open_with_deltalake(
+            self._directory.location,
+            options,
+            snapshot.protocol,
+            snapshot.metadata,
+            query_builder=query_builder,
+            version=snapshot.version,
+        )
 
     def __repr__(self) -> str:
         return f"SharedTable({self.name!r}, access={self.access!r})"
