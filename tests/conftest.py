@@ -5,18 +5,24 @@ Each store is started at most once per run, whichever worker asks first, and end
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import toolchain
 from tests.clouds import azurite as azurite_store
 from tests.clouds import gcs as gcs_store
 from tests.clouds import ministack as ministack_store
 from tests.clouds import postgres as postgres_store
 from tests.clouds import seaweedfs as seaweedfs_store
 from tests.clouds.run import OwnedRun, Run, StoreT, Unavailable
+from tests.skip_policy import SkipPolicy
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[1]
 _RUN = pytest.StashKey[Run]()
@@ -25,7 +31,11 @@ _RUN = pytest.StashKey[Run]()
 def pytest_configure(config: pytest.Config) -> None:
     """The process started by hand owns the run; a worker is told where it is."""
     workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)
-    config.stash[_RUN] = OwnedRun() if workerinput is None else Run(Path(workerinput["lakepass_run"]))
+    if workerinput is None:
+        config.stash[_RUN] = OwnedRun()
+        config.pluginmanager.register(SkipPolicy.of_this_run())
+    else:
+        config.stash[_RUN] = Run(Path(workerinput["lakepass_run"]))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -39,6 +49,19 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     run = config.stash.get(_RUN, None)
     if isinstance(run, OwnedRun):
         run.end()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by what they ask for, and keep those that need Spark on one worker: one session per run."""
+    for item in items:
+        names: tuple[str, ...] = getattr(item, "fixturenames", ())
+        if "spark" in names:
+            item.add_marker("spark")
+        if "azurite" in names:
+            item.add_marker("node")
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 def _store(request: pytest.FixtureRequest, name: str, start: Callable[[Run], StoreT]) -> StoreT:
@@ -85,3 +108,39 @@ def shared_tables() -> Path:
     if not folder.is_dir():
         pytest.skip("the public tables (../shared/tables) are not beside this repository")
     return folder
+
+
+@pytest.fixture(scope="session")
+def java_home() -> Path:
+    """A Java that Spark runs on, also put into this process's environment."""
+    try:
+        home = toolchain.java_home()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    os.environ["JAVA_HOME"] = str(home)
+    return home
+
+
+@pytest.fixture(scope="session")
+def spark(java_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The run's one SparkSession: Delta and the connectors of all three clouds, on two local threads."""
+    from lakepass.spark_conf import lakepass_session
+
+    folder = tmp_path_factory.mktemp("spark")
+    session = lakepass_session(
+        "lakepass tests",
+        master="local[2]",
+        clouds=("aws", "azure", "gcp"),
+        conf={
+            "spark.driver.memory": "2g",
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.databricks.delta.snapshotPartitions": "2",
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.local.dir": str(folder / "local"),
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        },
+    )
+    yield session
+    session.stop()
