@@ -1,9 +1,5 @@
 # Two zones: public subnets for the load balancer and the NAT gateway, private ones for everything else.
 
-data "aws_availability_zones" "this" {
-  state = "available"
-}
-
 resource "aws_vpc" "this" {
   # checkov:skip=CKV2_AWS_11: a demo's network; flow logs are the account's choice
   cidr_block           = "10.42.0.0/16"
@@ -25,7 +21,7 @@ resource "aws_subnet" "public" {
 
   vpc_id            = aws_vpc.this.id
   cidr_block        = cidrsubnet(aws_vpc.this.cidr_block, 8, count.index)
-  availability_zone = data.aws_availability_zones.this.names[count.index]
+  availability_zone = "${var.region}${var.zones[count.index]}"
   tags              = { Name = "${var.name}-public-${count.index}" }
 }
 
@@ -34,7 +30,7 @@ resource "aws_subnet" "private" {
 
   vpc_id            = aws_vpc.this.id
   cidr_block        = cidrsubnet(aws_vpc.this.cidr_block, 8, 10 + count.index)
-  availability_zone = data.aws_availability_zones.this.names[count.index]
+  availability_zone = "${var.region}${var.zones[count.index]}"
   tags              = { Name = "${var.name}-private-${count.index}" }
 }
 

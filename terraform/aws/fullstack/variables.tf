@@ -9,6 +9,17 @@ variable "name" {
   default     = "lakepass-demo"
 }
 
+variable "zones" {
+  description = "Letters of the two zones to use: a list asked of AWS could change its order, and with it the network."
+  type        = list(string)
+  default     = ["a", "b"]
+
+  validation {
+    condition     = length(distinct(var.zones)) == 2
+    error_message = "Two different letters."
+  }
+}
+
 variable "domain_name" {
   description = "Name under which the broker is reached, in the zone."
   type        = string

@@ -1,9 +1,6 @@
 # The whole as planned from nothing: what is not known before it is made must not be needed to plan.
 
 mock_provider "aws" {
-  mock_data "aws_availability_zones" {
-    defaults = { names = ["eu-west-1a", "eu-west-1b", "eu-west-1c"] }
-  }
   mock_data "aws_caller_identity" {
     defaults = { account_id = "111111111111" }
   }
