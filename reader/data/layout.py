@@ -30,19 +30,22 @@ class Layout:
 
 
 def find_child(fields: list[pa.Field[Any]], wanted: StructField, mapping: Mapping) -> int | None:
-    """The position of `wanted` among the fields of one level of a file."""
-    if mapping == "id":
-        number = wanted.column_id
+    """The position of `wanted` among the fields of one level of a file.
+
+    Columns that are not part of the schema (row ids, change types) have no id and are found by name.
+    """
+    number = wanted.column_id
+    if mapping == "id" and number is not None:
         for index, each in enumerate(fields):
             identity = (each.metadata or {}).get(_FIELD_ID)
             if identity is not None and identity.isdigit() and int(identity) == number:
                 return index
         return None
-    name = wanted.physical_name if mapping == "name" else wanted.name
+    name = wanted.physical_name if mapping != "none" else wanted.name
     for index, each in enumerate(fields):
         if each.name == name:
             return index
-    if mapping == "name":
+    if mapping != "none":
         return None
     # Writers that fold letter case exist; a table's own names differ in more than case.
     folded = [index for index, each in enumerate(fields) if each.name.casefold() == name.casefold()]

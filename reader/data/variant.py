@@ -2,8 +2,8 @@
 
 Carries out "Variant Data Type" and "Variant Shredding" of the protocol, which refer to Parquet's variant
 encoding. A variant column is given back as `struct<metadata: binary, value: binary>` whether a file shredded
-it or not; `to_python` makes Python values of the two. Lengths and offsets inside a value are data from outside:
-every one is checked, and the number of values cannot exceed the number of bytes.
+it or not; `to_python` makes Python values of the two. Lengths and offsets inside a value are data from
+outside: every one is checked, and the number of values cannot exceed the number of bytes.
 """
 
 from __future__ import annotations

@@ -1,0 +1,133 @@
+"""One open data file: its layout, its row groups, and its rows in batches with their positions.
+
+Positions count every row of the file, also those of row groups that are skipped: deletion vectors and row ids
+are about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakepass.reader.errors import CorruptTableError
+from lakepass.reader.storage import Storage
+
+BATCH_ROWS = 131_072
+_FEWEST_ROWS = 1_024
+_BATCH_BYTES = 32 * 1024 * 1024
+_DICTIONARY_BYTES = 3.5
+"""A plain text takes at least four bytes; below this, a column chunk points into a dictionary."""
+
+
+class DataFile:
+    """A Parquet file of a table."""
+
+    def __init__(self, path: str, storage: Storage, size: int | None) -> None:
+        self.path = path
+        # Ranges are fetched together where each request costs a round trip.
+        self._options: dict[str, Any] = {
+            "coerce_int96_timestamp_unit": "us",
+            "pre_buffer": not path.startswith("file:"),
+            "arrow_extensions_enabled": False,
+        }
+        self._handle: Any = storage.open(path, size)
+        try:
+            self._file = pq.ParquetFile(self._handle, **self._options)
+            self.metadata = self._file.metadata
+            self.schema: pa.Schema = self._file.schema_arrow
+        except (pa.ArrowException, OSError, ValueError) as error:
+            self.close()
+            raise self.damaged(error) from None
+        self.row_counts = [self.metadata.row_group(i).num_rows for i in range(self.metadata.num_row_groups)]
+        if any(count < 0 for count in self.row_counts) or sum(self.row_counts) != self.metadata.num_rows:
+            self.close()
+            raise self.damaged("its row groups do not add up to its rows")
+
+    @property
+    def num_rows(self) -> int:
+        """All rows, deleted ones too."""
+        return int(self.metadata.num_rows)
+
+    def read_dictionaries(self, leaves: tuple[int, ...]) -> None:
+        """Let text columns that are stored as dictionaries come as such, to be decoded faster later."""
+        if not self.row_counts or not self.row_counts[0]:
+            return
+        group = self.metadata.row_group(0)
+        names = []
+        for leaf in leaves:
+            chunk = group.column(leaf)
+            if chunk.physical_type != "BYTE_ARRAY" or not chunk.has_dictionary_page:
+                continue
+            if self.metadata.schema.column(leaf).max_repetition_level:
+                continue
+            if chunk.total_uncompressed_size < _DICTIONARY_BYTES * group.num_rows:
+                names.append(chunk.path_in_schema)
+        if names:
+            try:
+                self._file = pq.ParquetFile(
+                    self._handle, metadata=self.metadata, read_dictionary=names, **self._options
+                )
+            except (pa.ArrowException, OSError, ValueError) as error:
+                raise self.damaged(error) from None
+
+    def groups_between(self, start: int, end: int) -> list[int]:
+        """The row groups whose middle lies in a range of bytes, so that each belongs to exactly one range."""
+        chosen = []
+        for index in range(self.metadata.num_row_groups):
+            group = self.metadata.row_group(index)
+            if not group.num_columns:
+                chosen.append(index)
+                continue
+            first = group.column(0)
+            begin = first.data_page_offset
+            if first.has_dictionary_page and first.dictionary_page_offset:
+                begin = min(begin, first.dictionary_page_offset)
+            size = sum(group.column(i).total_compressed_size for i in range(group.num_columns))
+            if start <= begin + size // 2 < end:
+                chosen.append(index)
+        return chosen
+
+    def first_position(self, group: int) -> int:
+        """The position of a row group's first row."""
+        return sum(self.row_counts[:group])
+
+    def batch_rows(self, group: int) -> int:
+        """How many rows make a batch of a moderate size."""
+        rows = self.row_counts[group]
+        width = max(self.metadata.row_group(group).total_byte_size, 1) / max(rows, 1)
+        return int(min(BATCH_ROWS, max(_FEWEST_ROWS, _BATCH_BYTES / width)))
+
+    def batches(self, group: int, leaves: tuple[int, ...]) -> Iterator[tuple[int, int, Any]]:
+        """Position, number of rows and record batch, for the leaves of one row group."""
+        position, expected = self.first_position(group), self.row_counts[group]
+        size = self.batch_rows(group)
+        if not leaves:
+            for start in range(0, expected, size):
+                yield position + start, min(size, expected - start), None
+            return
+        seen = 0
+        try:
+            for batch in self._file.reader.iter_batches(
+                size, [group], column_indices=list(leaves), use_threads=False
+            ):
+                yield position + seen, batch.num_rows, batch
+                seen += batch.num_rows
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise self.damaged(error) from None
+        if seen != expected:
+            raise self.damaged(f"row group {group} has {seen} rows, not {expected} as its footer says")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._handle.close()
+
+    def damaged(self, error: object) -> CorruptTableError:
+        """An error that names the file."""
+        text = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
+        return CorruptTableError(
+            f"The data file {self.path} cannot be read as Parquet: {text}. It is damaged or was not written "
+            "completely; restore it, or read a version of the table without it."
+        )

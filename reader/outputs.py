@@ -1,0 +1,154 @@
+"""The forms in which rows are handed out: Arrow, pandas, polars, DuckDB, a stream.
+
+`to_reader` is the one the others are made of where memory matters: it reads ahead a few batches and keeps
+no more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakepass.reader.data.reading import ScanFile
+from lakepass.reader.data.variant import to_python
+from lakepass.reader.errors import MissingExtraError
+from lakepass.reader.types import VARIANT_MARK
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+
+_DEPTH = 4
+
+
+class Outputs(ABC):
+    """What scans, their tasks and change feeds have in common."""
+
+    schema: pa.Schema
+
+    @abstractmethod
+    def _stream(
+        self, *, depth: int | None, done: Callable[[ScanFile], None] | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows; `depth` bounds how many batches of each file are read ahead."""
+
+    @abstractmethod
+    def _total_bytes(self) -> int:
+        """The size of all files, for progress."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many rows there are."""
+
+    def to_reader(self, *, progress: bool = False) -> pa.RecordBatchReader:
+        """The rows as a stream of batches. Memory does not grow with the table."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._shown(_DEPTH, progress))
+
+    def to_arrow(self, *, progress: bool = False) -> pa.Table:
+        """All rows as an Arrow table."""
+        batches = list(self._shown(None, progress))
+        return pa.Table.from_batches(batches, self.schema) if batches else self.schema.empty_table()
+
+    def to_pandas(self, *, progress: bool = False, **options: Any) -> pd.DataFrame:
+        """All rows as a pandas data frame; variants become Python values.
+
+        `options` go to `pyarrow.Table.to_pandas`.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError("pandas", "to_pandas") from None
+        table = self.to_arrow(progress=progress)
+        variants = [name for name in table.schema.names if _is_variant(table.schema.field(name))]
+        frame: pd.DataFrame = table.drop_columns(variants).to_pandas(**options)
+        for name in variants:
+            place = table.schema.get_field_index(name)
+            values = [_python(each) for each in table.column(name).to_pylist()]
+            frame.insert(place, name, pd.Series(values, dtype=object, index=frame.index))
+        return frame
+
+    def to_polars(self, *, lazy: bool = False, progress: bool = False) -> pl.DataFrame | pl.LazyFrame:
+        """All rows as a polars data frame, or, with `lazy`, a lazy frame that reads when it is collected."""
+        try:
+            import polars as pl
+        except ImportError:
+            raise MissingExtraError("polars", "to_polars") from None
+        if lazy:
+            return _lazy(self)
+        frame = pl.from_arrow(self.to_arrow(progress=progress))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """The rows as a DuckDB relation, streamed once."""
+        try:
+            import duckdb
+        except ImportError:
+            raise MissingExtraError("duckdb", "to_duckdb") from None
+        return (connection or duckdb.connect()).from_arrow(self.to_reader())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows through Arrow's C stream interface, for any library that takes it."""
+        reader: Any = self.to_reader()
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _shown(self, depth: int | None, progress: bool) -> Iterator[pa.RecordBatch]:
+        if not progress:
+            return self._stream(depth=depth, done=None)
+        return self._with_progress(depth)
+
+    def _with_progress(self, depth: int | None) -> Iterator[pa.RecordBatch]:
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        with Progress(*columns) as bar:
+            work = bar.add_task("reading", total=self._total_bytes())
+
+            def done(file: ScanFile) -> None:
+                start, end = file.byte_range or (0, file.size or 0)
+                bar.advance(work, min(end, file.size or end) - start)
+
+            with contextlib.closing(_generator(self._stream(depth=depth, done=done))) as batches:
+                yield from batches
+
+
+def _generator(batches: Iterator[pa.RecordBatch]) -> Any:
+    yield from batches
+
+
+def _is_variant(field: pa.Field[Any]) -> bool:
+    return VARIANT_MARK.items() <= dict(field.metadata or {}).items()
+
+
+def _python(value: dict[str, bytes] | None) -> Any:
+    return None if value is None else to_python(value["metadata"], value["value"])
+
+
+def _lazy(rows: Outputs) -> pl.LazyFrame:
+    import polars as pl
+    from polars.io.plugins import register_io_source
+
+    def read(
+        with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        del batch_size  # polars takes batches of any size
+        left = n_rows
+        for batch in rows.to_reader():
+            frame = pl.from_arrow(batch)
+            assert isinstance(frame, pl.DataFrame)
+            if left is not None:
+                frame = frame.head(left)
+                left -= frame.height
+            frame = frame if with_columns is None else frame.select(with_columns)
+            yield frame if predicate is None else frame.filter(predicate)
+            if left == 0:
+                return
+
+    empty = pl.from_arrow(rows.schema.empty_table())
+    assert isinstance(empty, pl.DataFrame)
+    return register_io_source(read, schema=empty.schema)
