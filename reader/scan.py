@@ -7,22 +7,20 @@ pickle and are read elsewhere with a credential of their own.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Protocol, cast
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakepass.reader.data.deletion_vectors import Descriptor
 from lakepass.reader.data.layout import Mapping
 from lakepass.reader.data.projection import output_columns, unmapped
-from lakepass.reader.data.read_ahead import read_ahead, workers_for
-from lakepass.reader.data.reading import ROW_COMMIT_VERSION, ROW_ID, FileReader, ReadPlan, ScanFile
+from lakepass.reader.data.reading import ROW_COMMIT_VERSION, ROW_ID, ReadPlan, ScanFile
+from lakepass.reader.data.scan_files import length_of, scan_files, split
 from lakepass.reader.data.skipping import FileSkipping
+from lakepass.reader.data.streaming import Done, count_rows, stream
 from lakepass.reader.errors import CorruptTableError, FilterError, UnsupportedTableError
 from lakepass.reader.expressions.tree import Predicate
 from lakepass.reader.expressions.tuples import FilterTuples, parse_tuples
@@ -33,8 +31,6 @@ from lakepass.reader.storage import Storages
 from lakepass.reader.types import StructType
 
 Filter = str | FilterTuples
-Done = Callable[[ScanFile], None]
-"""Called for each file, or piece of one, when its rows were all given."""
 
 TASK_BYTES = 128 * 1024 * 1024
 _UNIT_BYTES = 64 * 1024 * 1024
@@ -131,7 +127,7 @@ class Scan(Outputs):
         share: list[ScanFile] = []
         filled = 0
         for file in self._pieces(target_bytes):
-            size = _length(file)
+            size = length_of(file)
             if share and filled + size > target_bytes:
                 tasks.append(ScanTask(self.plan, tuple(share), self.limit))
                 share, filled = [], 0
@@ -155,26 +151,13 @@ class Scan(Outputs):
             missing = batch.filter(rest)
             unknown.extend(self._scan_files(missing, kept, whole[rest.to_numpy(zero_copy_only=False)]))
         if unknown and (self.limit is None or total < self.limit):
-            total += self._count_rows(unknown, None if self.limit is None else self.limit - total)
+            left = None if self.limit is None else self.limit - total
+            total += count_rows(((self.plan, file) for file in unknown), left)
         return total if self.limit is None else min(total, self.limit)
 
-    def _count_rows(self, files: list[ScanFile], limit: int | None) -> int:
-        plan = replace(self.plan, output=(), row_tracking=None, schema=pa.schema([]))
-        rows = 0
-        for batch in _stream(plan, files, limit, len(files), depth=2):
-            rows += batch.num_rows
-        return rows
-
-    def _stream(
-        self, *, depth: int | None, done: Callable[[ScanFile], None] | None
-    ) -> Iterator[pa.RecordBatch]:
-        if self.limit == 0:
-            return iter(())
-        files = self._pieces(_UNIT_BYTES)
-        first = list(itertools.islice(files, 2))
-        return _stream(
-            self.plan, itertools.chain(first, files), self.limit, len(first), depth=depth, done=done
-        )
+    def _stream(self, *, depth: int | None, done: Done | None) -> Iterator[pa.RecordBatch]:
+        files = ((self.plan, file) for file in self._pieces(_UNIT_BYTES))
+        return stream(files, self.limit, depth=depth, done=done)
 
     def _total_bytes(self) -> int:
         return sum(pc.sum(batch.column("size")).as_py() or 0 for batch, _, _ in self._batches_of_files())
@@ -225,18 +208,13 @@ class ScanTask(Outputs):
 
     def count(self) -> int:
         """How many rows there are, by reading."""
-        plan = replace(self.plan, output=(), row_tracking=None, schema=pa.schema([]))
-        return sum(
-            batch.num_rows for batch in _stream(plan, self.files, self.limit, len(self.files), depth=2)
-        )
+        return count_rows(((self.plan, file) for file in self.files), self.limit)
 
-    def _stream(
-        self, *, depth: int | None, done: Callable[[ScanFile], None] | None
-    ) -> Iterator[pa.RecordBatch]:
-        return _stream(self.plan, self.files, self.limit, len(self.files), depth=depth, done=done)
+    def _stream(self, *, depth: int | None, done: Done | None) -> Iterator[pa.RecordBatch]:
+        return stream(((self.plan, file) for file in self.files), self.limit, depth=depth, done=done)
 
     def _total_bytes(self) -> int:
-        return sum(_length(each) for each in self.files)
+        return sum(length_of(each) for each in self.files)
 
 
 def parse_filter(text: Filter | Predicate | None, table: StructType) -> Predicate | None:
@@ -285,124 +263,6 @@ def partition_columns(names: Sequence[str], table: StructType) -> tuple[str, ...
             )
         found.append(field.name)
     return tuple(found)
-
-
-def scan_files(
-    batch: pa.RecordBatch, partitions: dict[str, Any], whole: Any, resolve: Callable[[str], str]
-) -> Iterator[ScanFile]:
-    """The files of a batch, one by one, as they are about to be read."""
-    rows = zip(
-        batch.column("path").to_pylist(),
-        batch.column("size").to_pylist(),
-        batch.column("deletion_vector").to_pylist(),
-        batch.column("base_row_id").to_pylist(),
-        batch.column("default_row_commit_version").to_pylist(),
-        np.asarray(whole).tolist(),
-        strict=True,
-    )
-    for index, (path, size, vector, row_id, commit, unfiltered) in enumerate(rows):
-        descriptor = descriptor_of(vector)
-        yield ScanFile(
-            resolve(path),
-            size if size is not None and size > 0 else None,
-            {name: array[index] for name, array in partitions.items()},
-            descriptor,
-            vector_path(descriptor, resolve),
-            row_id,
-            commit,
-            unfiltered,
-        )
-
-
-def descriptor_of(vector: dict[str, Any] | None) -> Descriptor | None:
-    """The deletion vector that a batch of files tells of."""
-    if vector is None or vector["storage_type"] is None:
-        return None
-    if vector["path_or_inline"] is None or vector["size"] is None or vector["cardinality"] is None:
-        raise CorruptTableError(
-            "A deletion vector in the log lacks its path, size or cardinality. The add action is damaged."
-        )
-    return Descriptor(
-        vector["storage_type"],
-        vector["path_or_inline"],
-        vector["offset"],
-        vector["size"],
-        vector["cardinality"],
-    )
-
-
-def vector_path(descriptor: Descriptor | None, resolve: Callable[[str], str]) -> str | None:
-    """Where a deletion vector's file is; None when it is inline."""
-    if descriptor is None or descriptor.storage_type not in ("u", "p"):
-        return None
-    if descriptor.storage_type == "p":
-        return resolve(descriptor.path_or_inline)
-    return resolve(descriptor.relative_path())
-
-
-def split(file: ScanFile, target_bytes: int) -> Iterator[ScanFile]:
-    """Pieces of a large file; each row group belongs to exactly one of them."""
-    size = file.size or 0
-    count = min(-(-size // target_bytes), 1024) if size > target_bytes * 3 // 2 else 1
-    if count <= 1:
-        yield file
-        return
-    edges = [size * index // count for index in range(count)]
-    for index, start in enumerate(edges):
-        end = edges[index + 1] if index + 1 < count else 1 << 62
-        yield replace(file, byte_range=(start, end))
-
-
-def _stream(
-    plan: ReadPlan,
-    files: Any,
-    limit: int | None,
-    known: int,
-    *,
-    depth: int | None,
-    done: Done | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """The rows of the files in order, up to the limit; stops reading when it is reached."""
-
-    def source(file: ScanFile) -> Callable[[], Iterator[pa.RecordBatch]]:
-        def batches() -> Iterator[pa.RecordBatch]:
-            yield from (batch for batch in FileReader(plan, file).batches() if batch.num_rows)
-            if done is not None:
-                done(file)
-
-        return batches
-
-    files = iter(files)
-    first = next(files, None)
-    if first is None:
-        return
-    files = itertools.chain([first], files)
-    if known <= 1:
-        rows: Iterator[pa.RecordBatch] = itertools.chain.from_iterable(source(file)() for file in files)
-    else:
-        workers = workers_for(remote=not first.path.startswith("file:"))
-        rows = read_ahead((source(file) for file in files), workers, depth)
-    left = limit
-    try:
-        for batch in rows:
-            if left is None:
-                yield batch
-                continue
-            yield batch.slice(0, left) if batch.num_rows > left else batch
-            left -= min(left, batch.num_rows)
-            if left == 0:
-                return
-    finally:
-        close = getattr(rows, "close", None)
-        if close is not None:
-            close()
-
-
-def _length(file: ScanFile) -> int:
-    if file.byte_range is None:
-        return file.size or 0
-    start, end = file.byte_range
-    return min(end, file.size or end) - start
 
 
 def _tracking(source: FileSource, table: StructType) -> tuple[str | None, str | None]:

@@ -38,13 +38,19 @@ class FileSkipping:
     """Decides about batches of live files."""
 
     def __init__(
-        self, predicate: Predicate | None, table: StructType, partition_columns: tuple[str, ...]
+        self,
+        predicate: Predicate | None,
+        table: StructType,
+        partition_columns: tuple[str, ...],
+        *,
+        stats: bool = True,
     ) -> None:
         self._predicate = predicate
         self._partitions = [each for each in table.fields if each.name in partition_columns]
         names = {each.name for each in self._partitions}
         asked = {each.path: each for each in columns_of(predicate)} if predicate is not None else {}
-        self._columns = [each for each in asked.values() if each.path[0] not in names and _has_stats(each)]
+        candidates = asked.values() if stats else ()
+        self._columns = [each for each in candidates if each.path[0] not in names and _has_stats(each)]
 
     def stats_schema(self, *, records: bool = False) -> pa.Schema | None:
         """The statistics that are needed, by physical names; None when there are none."""
