@@ -15,11 +15,13 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakepass.reader.errors import PathRefusedError
 from lakepass.reader.location import Location, LocationError
+from lakepass.reader.log.arrays import truths
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -71,16 +73,16 @@ def reconciliation_keys(root: Location, paths: pa.Array) -> pa.Array:
     >>> [key == keys[0] for key in keys]
     [True, True, True, True, False]
     """
-    relative = paths.cast(pa.binary())
-    if len(paths) == 0 or not _any_byte(relative, b"%:/"):
-        return relative
-    absolute = pc.match_substring_regex(paths, r"^(?:/|[A-Za-z][A-Za-z0-9+.\-]*:)")
-    if pc.any(absolute).as_py():
-        places = pc.if_else(absolute, paths, "").cast(pa.binary())
-        relative = pc.if_else(absolute, b"", relative)
-        keys = pc.if_else(absolute, _place_keys(root, places), _percent_decoded(relative))
-    else:
-        keys = _percent_decoded(relative)
+    keys = paths.cast(pa.binary())
+    data, offsets = _memory(keys)
+    if len(data) == 0:
+        return keys
+    if _holds(data, b":") or (data[offsets[:-1].clip(max=len(data) - 1)] == ord("/")).any():
+        absolute = pc.match_substring_regex(paths, r"^(?:/|[A-Za-z][A-Za-z0-9+.\-]*:)")
+        places = _place_keys(root, pc.if_else(absolute, keys, b""))
+        keys = pc.if_else(absolute, places, _percent_decoded(pc.if_else(absolute, b"", keys)))
+    elif _holds(data, b"%"):
+        keys = _percent_decoded(keys)
     return _single_slashes(keys)
 
 
@@ -96,7 +98,7 @@ def _place_keys(root: Location, places: pa.Array) -> pa.Array:
         places = pc.replace_substring_regex(
             places, pattern=pattern.decode(), replacement=replacement.decode()
         )
-    places = _single_slashes(_percent_decoded(places), after_scheme=True)
+    places = _single_slashes(_percent_decoded(places))
     inside = root.join("").encode()
     below = pc.starts_with(places, pattern=inside)
     # A zero byte keeps a place apart from a relative path that decodes to the same text.
@@ -106,27 +108,26 @@ def _place_keys(root: Location, places: pa.Array) -> pa.Array:
     )
 
 
-def _single_slashes(keys: pa.Array, *, after_scheme: bool = False) -> pa.Array:
-    """Hadoop reads `a//b` as `a/b`, so they are one file."""
-    doubled = pc.match_substring_regex(keys, pattern=r"[^:/]//" if after_scheme else r"(?:^|[^:/])//")
-    if not pc.any(doubled).as_py():
+def _single_slashes(keys: pa.Array) -> pa.Array:
+    """Hadoop reads `a//b` as `a/b`, so they are one file; the slashes after a scheme stay."""
+    data, _ = _memory(keys)
+    if not ((data[:-1] == ord("/")) & (data[1:] == ord("/"))).any():
         return keys
-    return pc.if_else(
-        doubled, pc.replace_substring_regex(keys, pattern=r"([^:/])/+", replacement=r"\1/"), keys
-    )
+    return pc.replace_substring_regex(keys, pattern=r"([^:/])/+", replacement=r"\1/")
 
 
-def _any_byte(array: pa.Array, wanted: bytes) -> bool:
-    data = array.buffers()[2]
-    if data is None:
-        return False
-    view = memoryview(data).tobytes() if array.offset else memoryview(data)
-    return any(byte in view for byte in wanted) if isinstance(view, bytes) else _contains(view, wanted)
+def _memory(array: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    """The bytes of a binary array and where each value begins, without a copy."""
+    _, offset_buffer, data_buffer = array.buffers()
+    if data_buffer is None or len(array) == 0:
+        return np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int32)
+    offsets = np.frombuffer(offset_buffer, dtype=np.int32)[array.offset : array.offset + len(array) + 1]
+    first, last = int(offsets[0]), int(offsets[-1])
+    return np.frombuffer(data_buffer, dtype=np.uint8)[first:last], offsets - first if first else offsets
 
 
-def _contains(view: memoryview, wanted: bytes) -> bool:
-    codes = np.frombuffer(view, dtype=np.uint8)
-    return any(bool((codes == byte).any()) for byte in wanted)
+def _holds(data: npt.NDArray[np.uint8], byte: bytes) -> bool:
+    return bool((data == byte[0]).any())
 
 
 _HEX = np.full(256, 255, dtype=np.uint8)
@@ -160,7 +161,7 @@ def _percent_decoded(array: pa.Array) -> pa.Array:
     kept = decoded[keep]
     nulls = None
     if validity is not None and array.null_count:
-        nulls = pa.py_buffer(np.packbits(array.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
+        nulls = pa.py_buffer(np.packbits(truths(array.is_valid()), bitorder="little"))
     buffers: list[Any] = [nulls, pa.py_buffer(np.ascontiguousarray(shorter)), pa.py_buffer(kept)]
     return pa.Array.from_buffers(pa.binary(), count, buffers)
 

@@ -109,21 +109,55 @@ def _read(storage: Storage, commit: Commit, cache: LogCache | None) -> Iterator[
         yield piece
 
 
+def all_file_actions(
+    read: Iterable[tuple[Commit, bytes]], columns: FileColumns, partition_columns: Sequence[str]
+) -> Iterator[FileActions]:
+    """The adds and removes of commits, in their order; small commits are parsed together."""
+    waiting: list[tuple[Commit, bytes]] = []
+    size = 0
+    for commit, piece in read:
+        waiting.append((commit, piece))
+        size += len(piece)
+        if size >= PIECE:
+            yield from _together(waiting, columns, partition_columns)
+            waiting, size = [], 0
+    yield from _together(waiting, columns, partition_columns)
+
+
+def _together(
+    waiting: list[tuple[Commit, bytes]], columns: FileColumns, partition_columns: Sequence[str]
+) -> Iterator[FileActions]:
+    whole = [(commit, piece) for commit, piece in waiting if piece and not piece.isspace()]
+    if len(whole) > 1:
+        text = b"".join(piece if piece.endswith(b"\n") else piece + b"\n" for _, piece in whole)
+        found = _fast(text, columns, partition_columns, whole[0][0].status.path)
+        if found is not None:
+            yield found
+            return
+    for commit, piece in whole:
+        yield file_actions(piece, columns, partition_columns, commit.status.path)
+
+
 def file_actions(
     data: bytes, columns: FileColumns, partition_columns: Sequence[str], where: str
 ) -> FileActions:
     """The adds and removes in a piece of a commit."""
-    if not data.strip():
-        return _careful(b"", columns, where)
-    if not columns.tags and len(set(partition_columns)) == len(partition_columns):
-        values = pa.struct([(name, pa.string()) for name in partition_columns])
-        schema = pa.schema([("add", _add_type(columns, values)), ("remove", _REMOVE)])
-        try:
-            table = parse_text(pa.py_buffer(data), schema)
-        except pa.ArrowInvalid:
-            return _careful(data, columns, where)
-        return _columns(table, columns, where)
-    return _careful(data, columns, where)
+    found = _fast(data, columns, partition_columns, where)
+    return _careful(data, columns, where) if found is None else found
+
+
+def _fast(
+    data: bytes, columns: FileColumns, partition_columns: Sequence[str], where: str
+) -> FileActions | None:
+    """By Arrow's reader; None when the careful way must be taken."""
+    if columns.tags or len(set(partition_columns)) != len(partition_columns):
+        return None
+    values = pa.struct([(name, pa.string()) for name in partition_columns])
+    schema = pa.schema([("add", _add_type(columns, values)), ("remove", _REMOVE)])
+    try:
+        return _columns(parse_text(pa.py_buffer(data), schema), columns, where)
+    except (pa.ArrowInvalid, CorruptTableError):
+        return None
 
 
 def _columns(table: pa.Table, columns: FileColumns, where: str) -> FileActions:
@@ -228,6 +262,7 @@ def other_actions(data: bytes, names: Iterable[str], where: str) -> Iterator[tup
 
 __all__ = [
     "FileActions",
+    "all_file_actions",
     "changed_files",
     "commit_pieces",
     "file_actions",

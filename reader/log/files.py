@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakepass.reader.errors import CorruptTableError
+from lakepass.reader.log.arrays import int32_array, int64_array, string_array
 from lakepass.reader.log.stats import conform_stats, parse_json_stats, stats_type
 
 STRING_MAP = pa.map_(pa.string(), pa.string())
@@ -172,15 +173,15 @@ def _map_of_struct(value: pa.StructArray) -> pa.Array:
     """A map from a struct of strings: every field is a key in every row."""
     names: Sequence[str] = [field.name for field in value.type]
     rows, width = len(value), len(names)
-    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * width)
+    offsets = int32_array(np.arange(rows + 1, dtype=np.int32) * width)
     if width == 0:
         return _empty_maps(rows)
-    keys = pa.array(names, pa.string()).take(pa.array(np.tile(np.arange(width), rows)))
+    keys = string_array(names).take(int64_array(np.tile(np.arange(width), rows)))
     items = pa.concat_arrays([pc.struct_field(value, [index]).cast(pa.string()) for index in range(width)])
     order = np.arange(rows * width).reshape(width, rows).T.ravel()
-    return pa.MapArray.from_arrays(offsets, keys, items.take(pa.array(order)))
+    return pa.MapArray.from_arrays(offsets, keys, items.take(int64_array(order)))
 
 
 def _empty_maps(rows: int) -> pa.Array:
-    nothing = pa.array([], pa.string())
-    return pa.MapArray.from_arrays(pa.array(np.zeros(rows + 1, dtype=np.int32)), nothing, nothing)
+    nothing = string_array([])
+    return pa.MapArray.from_arrays(int32_array(np.zeros(rows + 1, dtype=np.int32)), nothing, nothing)

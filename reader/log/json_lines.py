@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 _NULL_AFTER_OBJECT = re.compile(rb"\}\s*null")
-_BLOCK = 8 << 20
+_BLOCK = 4 << 20
 _LARGEST = 1 << 30
 
 

@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakepass.reader.location import Location
+from lakepass.reader.log.arrays import bool_array, integers
 from lakepass.reader.log.cache import LogCache
 from lakepass.reader.log.checkpoints import CheckpointReader
-from lakepass.reader.log.commits import FileActions, commit_pieces, file_actions
+from lakepass.reader.log.commits import FileActions, all_file_actions, commit_pieces
 from lakepass.reader.log.files import FileColumns
 from lakepass.reader.log.keys import file_keys
+from lakepass.reader.log.seen import SeenKeys
 from lakepass.reader.log.segment import Commit
 from lakepass.reader.storage import Storage
 
@@ -30,7 +32,7 @@ class Tail:
 
     live: tuple[pa.RecordBatch, ...]
     """Files added and not removed again, newest commit first."""
-    seen: pa.Array
+    seen: SeenKeys
     """The keys of all files that a commit names, added or removed."""
 
 
@@ -43,11 +45,8 @@ def read_tail(
     cache: LogCache | None = None,
 ) -> Tail:
     """Reads the commits (oldest first) and reconciles them with one another."""
-    read = [
-        file_actions(piece, columns, partition_columns, commit.status.path)
-        for commit, piece in commit_pieces(storage, commits, cache)
-    ]
-    return reconcile(root, read)
+    pieces = commit_pieces(storage, commits, cache)
+    return reconcile(root, list(all_file_actions(pieces, columns, partition_columns)))
 
 
 def reconcile(root: Location, read: Sequence[FileActions]) -> Tail:
@@ -63,13 +62,13 @@ def reconcile(root: Location, read: Sequence[FileActions]) -> Tail:
         ):
             if batch.num_rows:
                 keys.append(file_keys(root, batch.column("path"), batch.column("deletion_vector")))
-                places.append(start + rows.to_numpy())
+                places.append(start + integers(rows))
                 owners.append(np.full(batch.num_rows, is_add))
         start += piece.rows
     if not keys:
-        return Tail((), pa.array([], pa.binary()))
+        return Tail((), SeenKeys(pa.nulls(0, pa.binary())))
     encoded = pa.concat_arrays(keys).dictionary_encode()
-    codes = encoded.indices.to_numpy()
+    codes = integers(encoded.indices)
     place = np.concatenate(places)
     # The highest place in the log for each key: later assignments win, so they are made in order.
     order = np.argsort(place, kind="stable")
@@ -86,21 +85,20 @@ def reconcile(root: Location, read: Sequence[FileActions]) -> Tail:
         if mask.all():
             live.append(piece.adds)
         elif mask.any():
-            live.append(piece.adds.filter(pa.array(mask)))
+            live.append(piece.adds.filter(bool_array(mask)))
     live = [batch for batch in reversed(live) if batch.num_rows]
-    return Tail(tuple(live), encoded.dictionary)
+    return Tail(tuple(live), SeenKeys(encoded.dictionary))
 
 
 def checkpoint_files(
-    root: Location, checkpoint: CheckpointReader, columns: FileColumns, seen: pa.Array
+    root: Location, checkpoint: CheckpointReader, columns: FileColumns, seen: SeenKeys
 ) -> Iterator[pa.RecordBatch]:
     """The checkpoint's files that no later commit names."""
     for structs, where in checkpoint.file_structs(columns):
         batch = columns.batch(structs, where)
         if len(seen):
-            keys = file_keys(root, batch.column("path"), batch.column("deletion_vector"))
-            known = pc.is_in(keys, value_set=seen)
-            if pc.any(known).as_py():
+            known = seen.contains(file_keys(root, batch.column("path"), batch.column("deletion_vector")))
+            if known is not None:
                 batch = batch.filter(pc.invert(known))
         if batch.num_rows:
             yield batch
