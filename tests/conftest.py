@@ -1,6 +1,7 @@
 """Fixtures every folder of tests may ask for: the stores of `tests/clouds`, the public tables, the toolchain.
 
-Each store is started at most once per run, whichever worker asks first, and ends with the run.
+Each store is started at most once per run, whichever worker asks first, and ends with the run. Their modules
+are imported when asked for: the clouds' SDKs take seconds.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests import toolchain
-from tests.clouds import azurite as azurite_store
-from tests.clouds import gcs as gcs_store
-from tests.clouds import ministack as ministack_store
-from tests.clouds import postgres as postgres_store
-from tests.clouds import seaweedfs as seaweedfs_store
 from tests.clouds.run import OwnedRun, Run, StoreT, Unavailable
 from tests.skip_policy import SkipPolicy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.clouds.azurite import Azurite
+    from tests.clouds.gcs import Gcs
+    from tests.clouds.ministack import Ministack
+    from tests.clouds.postgres import Postgres
+    from tests.clouds.seaweedfs import SeaweedFS
 
 ROOT = Path(__file__).resolve().parents[1]
 _RUN = pytest.StashKey[Run]()
@@ -72,33 +74,43 @@ def _store(request: pytest.FixtureRequest, name: str, start: Callable[[Run], Sto
 
 
 @pytest.fixture(scope="session")
-def ministack(request: pytest.FixtureRequest) -> ministack_store.Ministack:
+def ministack(request: pytest.FixtureRequest) -> Ministack:
     """S3 + STS + IAM that enforce session policies."""
-    return _store(request, "ministack", ministack_store.start)
+    from tests.clouds.ministack import start
+
+    return _store(request, "ministack", start)
 
 
 @pytest.fixture(scope="session")
-def seaweedfs(request: pytest.FixtureRequest) -> seaweedfs_store.SeaweedFS:
+def seaweedfs(request: pytest.FixtureRequest) -> SeaweedFS:
     """A second, independent S3 + STS that enforces session policies; the one the demo runs on."""
-    return _store(request, "seaweedfs", seaweedfs_store.start)
+    from tests.clouds.seaweedfs import start
+
+    return _store(request, "seaweedfs", start)
 
 
 @pytest.fixture(scope="session")
-def azurite(request: pytest.FixtureRequest) -> azurite_store.Azurite:
+def azurite(request: pytest.FixtureRequest) -> Azurite:
     """An Azure storage account with directory SAS, Data Lake shapes and a managed identity."""
-    return _store(request, "azurite", azurite_store.start)
+    from tests.clouds.azurite import start
+
+    return _store(request, "azurite", start)
 
 
 @pytest.fixture(scope="session")
-def gcs(request: pytest.FixtureRequest) -> gcs_store.Gcs:
+def gcs(request: pytest.FixtureRequest) -> Gcs:
     """Cloud Storage with service accounts, downscoped tokens and signed URLs."""
-    return _store(request, "gcs", gcs_store.start)
+    from tests.clouds.gcs import start
+
+    return _store(request, "gcs", start)
 
 
 @pytest.fixture(scope="session")
-def postgres(request: pytest.FixtureRequest) -> postgres_store.Postgres:
+def postgres(request: pytest.FixtureRequest) -> Postgres:
     """A PostgreSQL server; `create_database()` gives a test a database of its own."""
-    return _store(request, "postgres", postgres_store.start)
+    from tests.clouds.postgres import start
+
+    return _store(request, "postgres", start)
 
 
 @pytest.fixture(scope="session")
