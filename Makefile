@@ -26,6 +26,15 @@ build/links:
 	mkdir -p $@/lakepass
 	for package in $(PACKAGES); do ln -sfn ../../../$$package $@/lakepass/$$package; done
 
+# Tests that need Spark are one group, so that a run has one session; every store is started once, by the tests.
+PYTEST_RUN := $(PYTEST) -n 2 --dist loadgroup --durations=10 --timeout=600
+
+test: setup  ## every test, on two cores (ARGS="-k word" to choose)
+	$(PYTEST_RUN) $(ARGS)
+
+test-fast: setup  ## the inner loop: no Spark, no Node, nothing slow
+	$(PYTEST_RUN) -m 'not spark and not node and not slow and not terraform' $(ARGS)
+
 lint: setup  ## ruff (lint, format) and strict mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
