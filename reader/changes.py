@@ -85,7 +85,10 @@ def changes_of(
     for version in (start, end):
         if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
             raise DeltaError(f"{version!r} is not a version: versions are whole numbers from 0 on.")
-    last = table.snapshot(end)
+    last = table.snapshot()
+    if end is not None and end < last.version:
+        # A range that goes on beyond the latest version ends with it, as in Spark.
+        last = table.snapshot(end)
     if start > last.version:
         raise DeltaError(
             f"The changes from version {start} to {last.version} were asked for: the range ends before "

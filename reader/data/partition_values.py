@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +35,9 @@ _TIMESTAMP = re.compile(
     r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*(Z|UTC|[+-]\d{2}:?\d{2})?)?"
 )
 _DAY_US = 86_400_000_000
+
+WIDE = Context(prec=76)
+"""Python's own 28 digits are fewer than the 38 of a decimal column."""
 
 
 def parse_array(texts: pa.StringArray, delta: DeltaType, column: str) -> pa.Array[Any]:
@@ -132,7 +135,9 @@ def _parse(text: str, delta: DeltaType) -> Any:
         return float(text)
     if isinstance(delta, DecimalType):
         exact = Decimal(text)
-        rounded = exact.quantize(Decimal(1).scaleb(-delta.scale)) if exact.is_finite() else exact
+        rounded = (
+            exact.quantize(Decimal(1).scaleb(-delta.scale), context=WIDE) if exact.is_finite() else exact
+        )
         if rounded != exact or len(rounded.as_tuple().digits) > max(delta.precision, delta.scale):
             raise ValueError(text)
         return rounded

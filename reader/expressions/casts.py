@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakepass.reader.data.partition_values import parse_date, parse_timestamp
+from lakepass.reader.data.partition_values import WIDE, parse_date, parse_timestamp
 from lakepass.reader.errors import FilterError
 from lakepass.reader.types import (
     BINARY,
@@ -134,7 +134,7 @@ def _each(array: Any, convert: Callable[[Any], Any], target: pa.DataType) -> Any
 
 def _rounded(value: Any, scale: int) -> Decimal:
     exact = value if isinstance(value, Decimal) else Decimal(repr(value))
-    return exact.quantize(Decimal(1).scaleb(-scale), rounding="ROUND_HALF_UP")
+    return exact.quantize(Decimal(1).scaleb(-scale), rounding="ROUND_HALF_UP", context=WIDE)
 
 
 def _boolean(text: str) -> bool:
