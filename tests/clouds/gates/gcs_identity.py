@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
@@ -134,7 +134,9 @@ class Identities:
         if CLOUD_PLATFORM not in source.scopes:
             raise IdentityError("invalid_scope", "The subject token needs the cloud-platform scope.")
         try:
-            boundary = Boundary.parse(json.loads(form.get("options", "")))
+            options = form.get("options", "")
+            # google-auth percent-encodes the JSON once more than the form does; others do not.
+            boundary = Boundary.parse(json.loads(unquote(options) if options.startswith("%7B") else options))
         except (ValueError, BoundaryError) as error:
             raise IdentityError("invalid_request", str(error)) from error
         answer = self._issue(Token(source.account, source.scopes, source.expires, boundary))
