@@ -18,7 +18,7 @@ from lakepass.broker.config import Settings
 from lakepass.broker.envelope import Envelope
 from lakepass.broker.errors import RequestError
 from lakepass.broker.metrics import Metrics
-from lakepass.broker.routes import credentials, health, lists
+from lakepass.broker.routes import credentials, health, lists, tables
 from lakepass.broker.state import Broker
 
 
@@ -43,6 +43,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.metrics = Metrics()
     app.include_router(health.router)
     app.include_router(lists.router, prefix=settings.server.prefix)
+    app.include_router(tables.router, prefix=settings.server.prefix)
     app.include_router(credentials.router, prefix=settings.server.prefix)
     app.include_router(credentials.unity_catalog_router)
     app.add_exception_handler(RequestError, _refused)

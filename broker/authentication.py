@@ -1,7 +1,7 @@
 """Who is calling: the bearer token of a request, and the recipient it belongs to.
 
-A token is looked up by the start of its SHA-256 and compared whole in constant time. A token
-that is not known takes the same steps as one that is: the row is then a stand-in that nothing equals.
+A token is looked up by the start of its SHA-256 and compared whole in constant time. A token that is not
+known takes the same steps as one that is: the row is then a stand-in that nothing equals.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class ServerSettings(_Section):
     """How long streams under way may take to finish when the server is told to stop."""
     snapshot_memory: Size = 256 << 20
     """What cached snapshots of tables may hold in memory, all together."""
-    reader_threads: int = Field(default=8, ge=1, le=256)
+    reader_threads: int = Field(default=16, ge=1, le=256)
     """Requests that read a table's log at the same time; more wait their turn."""
     cors_origins: tuple[str, ...] = ()
     log_format: str = Field(default="text", pattern="^(text|json)$")

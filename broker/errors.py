@@ -82,6 +82,13 @@ class UnsupportedMediaType(RequestError):
     code = "UNSUPPORTED_MEDIA_TYPE"
 
 
+class TableDamaged(RequestError):
+    """The table itself is broken: no other request would fare better."""
+
+    status = 500
+    code = "TABLE_DAMAGED"
+
+
 class StorageFailed(RequestError):
     """The store behind the table refused or failed the broker."""
 

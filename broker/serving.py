@@ -1,7 +1,7 @@
 """Running the application: one process, one event loop, until it is told to stop.
 
-On SIGTERM the listener closes, streams under way get `shutdown_timeout` to finish, and the process ends with
-status 0.
+On SIGTERM the listener closes, streams under way get `shutdown_timeout` to finish, and the process ends
+with status 0.
 """
 
 from __future__ import annotations

@@ -18,7 +18,10 @@ from lakepass.broker.catalog.store import Catalog
 from lakepass.broker.config import Settings
 from lakepass.broker.errors import NotFound
 from lakepass.broker.signed_tokens import TokenSigner
+from lakepass.broker.tables.served import ServedTables
+from lakepass.broker.tables.storage import BrokerStorage
 from lakepass.broker.vending import Vending
+from lakepass.broker.workers import Workers
 
 
 class Broker:
@@ -31,10 +34,13 @@ class Broker:
         self.lookups = Lookups(settings.database)
         self.tokens = TokenSigner(self.catalog.secret("page-tokens"))
         self.vending = Vending(settings.credentials.lifetime)
+        self.tables = ServedTables(BrokerStorage(settings, self.vending), settings.server.snapshot_memory)
+        self.workers = Workers(settings.server.reader_threads)
         self.audit = AuditLog(self.catalog.engine, settings.audit.export)
 
     async def close(self) -> None:
         """Let go of everything; requests are over by now."""
+        self.workers.close()
         self.vending.close()
         self.audit.close()
         await self.lookups.close()

@@ -1,7 +1,8 @@
 """A table at one version: its schema and properties, and the files that are live.
 
-Opening a snapshot reads what is needed for protocol and metadata alone. Files are replayed when they are asked for, as a
-stream of Arrow batches. A snapshot never changes; `update` gives the newer one, reading only what came since.
+Opening a snapshot reads what is needed for protocol and metadata alone. Files are replayed when they are
+asked for, as a stream of Arrow batches. A snapshot never changes; `update` gives the newer one, reading only
+what came since.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ class Snapshot:
         provider = state.metadata.format.provider
         if provider.lower() != "parquet":
             raise UnsupportedTableError(
-                f"{source.root} keeps its data as {provider[:50]!r}; Delta tables that can be read keep it as parquet."
+                f"{source.root} keeps its data as {provider[:50]!r}; Delta tables that can be read keep it as"
+                " parquet."
             )
         self._tail: tuple[FileColumns, Tail] | None = None
 
@@ -146,6 +148,13 @@ class Snapshot:
             return listed
         return listed + tail[1].seen.nbytes + sum(batch.nbytes for batch in tail[1].live)
 
+    @property
+    def replay_id(self) -> str:
+        """Equal for two snapshots of a version that list their files in the same order."""
+        checkpoint = self._segment.checkpoint
+        begin = -1 if checkpoint is None else checkpoint.version
+        return f"{begin}+{'.'.join(commit.status.name for commit in self._segment.replayed())}"
+
     def resolve(self, path: str) -> str:
         """The full path of a file that the log names."""
         return paths.resolve(self.root, path)
@@ -155,8 +164,8 @@ class Snapshot:
     ) -> Iterator[pa.RecordBatch]:
         """The live files, in batches of `FILE_SCHEMA` and the columns asked for.
 
-        `stats` is a schema of statistics by physical names (only these are read and parsed), `"json"` for the text, or
-        None.
+        `stats` is a schema of statistics by physical names (only these are read and parsed), `"json"` for the
+        text, or None.
         """
         self._check_state()
         columns = FileColumns(stats, tags, unpartitioned=not self.metadata.partition_columns)
@@ -201,15 +210,17 @@ class Snapshot:
             self._state = replace(self._state, from_checksum=False)
 
     def _read_tail(self, columns: FileColumns) -> Tail:
-        """What the commits after the checkpoint say; the last answer is kept, for the next listing asks the same."""
+        """What the commits after the checkpoint say; the last answer is kept, for the next listing asks the
+        same.
+        """
         if self._tail is None or self._tail[0] != columns:
             tail = read_tail(
                 self._source.storage,
                 self.root,
                 self._segment.replayed(),
                 columns,
-                self._physical_partition_columns,
-                self._source.cache,
+                partition_columns=self._physical_partition_columns,
+                cache=self._source.cache,
             )
             self._tail = columns, tail
         return self._tail[1]

@@ -1,8 +1,8 @@
 """How a credential is written in an answer: the sharing protocol's form, Unity Catalog's, and the AWS SDKs'.
 
 The specification's "Generate Temporary Table Credential" gives the first. What a client needs beyond it
-(where the store is, how to renew) stands beside `credentials` under the name `lakepass`, which other clients
-pass over.
+(where the store is, how to renew) stands beside `credentials` under the name `lakepass`, which other
+clients pass over.
 """
 
 from __future__ import annotations

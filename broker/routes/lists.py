@@ -19,6 +19,7 @@ from lakepass.broker.catalog.lookups import ShareRow, TableRow
 from lakepass.broker.catalog.names import name_key
 from lakepass.broker.errors import InvalidParameter, NotFound
 from lakepass.broker.protocol.numbers import INT32_MAX, parse_integer
+from lakepass.broker.protocol.state_lines import describe_access
 from lakepass.broker.state import Broker, CurrentBroker, CurrentCaller
 
 router = APIRouter(tags=["Shares"])
@@ -81,21 +82,6 @@ def describe_table(table: TableRow) -> dict[str, Any]:
         "id": table.id,
     }
     described.update(describe_access(table))
-    return described
-
-
-def describe_access(table: TableRow) -> dict[str, Any]:
-    """Where a table lies and how it is read: the same in lists and in metadata.
-
-    The specification asks for the location where `dir` is offered, and recommends it otherwise; a recipient
-    with `url` only has no use for it and is not told where the provider keeps the data.
-    """
-    described: dict[str, Any] = {}
-    if "dir" in table.access_modes:
-        described["location"] = table.location
-        if table.auxiliary_locations:
-            described["auxiliaryLocations"] = list(table.auxiliary_locations)
-    described["accessModes"] = list(table.access_modes)
     return described
 
 

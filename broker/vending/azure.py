@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 _CLOCK_SKEW = timedelta(seconds=60)
 _KEY_LIFETIME = timedelta(hours=24)
+_PATIENCE: dict[str, Any] = {
+    "connection_timeout": 3,
+    "read_timeout": 10,
+    "retry_total": 1,
+    "initial_backoff": 1,
+}
 
 
 class AzureVendor:
@@ -69,6 +75,10 @@ class AzureVendor:
         store = StoreSettings(endpoint=self._settings.endpoint)
         return Credential(str(location), AzureSas(token), ends, store)
 
+    def delegation_key(self, location: Location, end: datetime) -> tuple[UserDelegationKey, datetime]:
+        """The key that signs for the account of `location`, and its end: for URLs of single blobs."""
+        return self._keys.lasting_until(location, end)
+
 
 def signed(
     scope: SasScope, key: UserDelegationKey, *, starts: datetime, ends: datetime, request_id: str
@@ -98,8 +108,7 @@ class _DelegationKeys:
         self._held: dict[str, tuple[UserDelegationKey, datetime]] = {}
 
     def lasting_until(self, location: Location, end: datetime) -> tuple[UserDelegationKey, datetime]:
-        """A key for the account of `location` and its end, which may come sooner where the cloud gives
-        less."""
+        """A key for the account of `location`, and its end, which may come sooner than asked."""
         host = location.account_host
         with self._lock:
             held = self._held.get(host)
@@ -117,12 +126,14 @@ class _DelegationKeys:
         try:
             if self._credential is None:
                 self._credential = azure_identity(self._settings, host)
-            with DataLakeServiceClient(
-                url, credential=self._credential, connection_timeout=3, read_timeout=10, retry_total=2
-            ) as service:
-                key = service.get_user_delegation_key(
-                    now - _CLOCK_SKEW, now + _KEY_LIFETIME, enforce_https=urlsplit(url).scheme == "https"
-                )
+            entry: dict[str, Any] = {"credential": self._credential}
+            told: dict[str, Any] = {}
+            if urlsplit(url).scheme != "https":
+                # On this machine only, by `protocol_for`; the SDK would send no token there by itself.
+                bearer = self._credential.get_token("https://storage.azure.com/.default").token
+                entry, told = {}, {"headers": {"Authorization": f"Bearer {bearer}"}}
+            with DataLakeServiceClient(url, **entry, **_PATIENCE) as service:
+                key = service.get_user_delegation_key(now - _CLOCK_SKEW, now + _KEY_LIFETIME, **told)
         except AzureError as error:
             raise _translated(error) from None
         return key, datetime.fromisoformat(str(key.signed_expiry).replace("Z", "+00:00"))
