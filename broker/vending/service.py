@@ -7,9 +7,9 @@ import threading
 from concurrent.futures import Future
 from datetime import timedelta
 
-from lakepass.broker.config import StorageEntry
+from lakepass.broker.config import ConfigurationError, StorageEntry
 from lakepass.broker.vending.cache import CacheKey, CredentialCache
-from lakepass.broker.vending.errors import ScopeRefused
+from lakepass.broker.vending.errors import CloudUnavailable, ScopeRefused, VendingError
 from lakepass.broker.vending.grantee import Grantee
 from lakepass.broker.vending.vendor import Vendor, vendor_for
 from lakepass.reader.credentials import Credential
@@ -73,7 +73,17 @@ class Vending:
         _check_covered(entry, location)
         vendor = self.vendor(entry)
         key = CacheKey(grantee.recipient, vendor.identity, location, (_PERMISSIONS, *grantee.source_ranges))
-        return self._cache.obtain(key, lambda: vendor.vend(location, grantee, self._lifetime, request_id))
+        return self._cache.obtain(key, lambda: self._mint(vendor, location, grantee, request_id))
+
+    def _mint(self, vendor: Vendor, location: Location, grantee: Grantee, request_id: str) -> Credential:
+        try:
+            return vendor.vend(location, grantee, self._lifetime, request_id)
+        except (VendingError, ConfigurationError):
+            raise
+        except Exception as error:
+            # A proxy's page instead of the cloud's answer makes an SDK fail in ways of its own.
+            detail = f"{vendor.cloud}: {type(error).__name__}: {error}"
+            raise CloudUnavailable("The cloud's answer was not understood.", detail=detail) from None
 
 
 def _check_covered(entry: StorageEntry, location: Location) -> None:
