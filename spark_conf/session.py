@@ -7,18 +7,21 @@ set nothing that the builder or a running session has set before, except to add 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Literal
 
-from lakepass.reader.errors import MissingExtraError
+from lakepass.reader.errors import DeltaError, MissingExtraError
 from lakepass.spark_conf import jars as jar_table
+from lakepass.spark_conf.errors import SparkReadError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Jars = Literal["maven", "provided"]
+Jars = Literal["maven", "provided", "none"]
+"""From Maven, on the cluster already, or none at all: then only the `lakepass` data source reads."""
 
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -26,22 +29,28 @@ _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 # Spark's own patterns, and the names that ours and the connectors' keys carry. The first hides values in the
 # UI's environment page, the event log and YARN's listing; the second hides options of a data source in a
 # plan.
-_REDACT_KEYS = r"(?i)secret|password|passwd|token|access[.]?key|signature|sas[.]|bearer|credential$"
-_REDACT_OPTIONS = r"(?i)url|secret|token|access[.]?key|sas[.]|bearer|auth"
+_REDACT_KEYS = r"(?i)secret|password|passwd|token|access[.]?key|signature|sas[.]|bearer|context[.]id"
+_REDACT_OPTIONS = r"(?i)url|secret|token|access[.]?key|sas[.]|bearer|auth|context[.]id"
 
 
 def session_settings(
     spark_version: str, *, clouds: Iterable[str] = ("aws",), jars: Jars = "maven"
 ) -> dict[str, str]:
     """The Spark settings for reading shared tables; the pure function behind `configure`."""
+    if jars not in ("maven", "provided", "none"):
+        raise SparkReadError(f"jars={jars!r} is not known: use 'maven', 'provided' or 'none'.")
+    jar_table.check_clouds(clouds)
     settings = {
-        "spark.sql.extensions": _DELTA_EXTENSION,
-        "spark.sql.catalog.spark_catalog": _DELTA_CATALOG,
         # Without it Spark refuses a Python data source that can take filters.
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.redaction.regex": _REDACT_KEYS,
         "spark.sql.redaction.options.regex": _REDACT_OPTIONS,
     }
+    if jars != "none":
+        settings |= {
+            "spark.sql.extensions": _DELTA_EXTENSION,
+            "spark.sql.catalog.spark_catalog": _DELTA_CATALOG,
+        }
     if jars == "maven":
         settings |= {
             "spark.jars.packages": ",".join(jar_table.packages(spark_version, clouds)),
@@ -49,8 +58,6 @@ def session_settings(
         }
         if "DEFAULT_ARTIFACT_REPOSITORY" not in os.environ:  # Spark's own way to name a mirror
             settings["spark.jars.ivySettings"] = str(jar_table.IVY_SETTINGS)
-    else:
-        jar_table.check_clouds(clouds)
     return settings
 
 
@@ -94,7 +101,24 @@ def lakepass_session(
         builder = builder.config(key, value)
     # Workers otherwise run whichever python3 is first in PATH, which need not have lakepass in it.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return configure(builder, clouds=clouds, jars=jars).getOrCreate()
+    try:
+        return configure(builder, clouds=clouds, jars=jars).getOrCreate()
+    except DeltaError:
+        raise
+    except Exception as error:
+        raise SparkReadError(_why_not_started(str(error), jars)) from error
+
+
+def _why_not_started(text: str, jars: Jars) -> str:
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        return "Spark needs Java 17 or newer and there is none: install one, or set JAVA_HOME."
+    if "JAVA_GATEWAY_EXITED" in text and jars == "maven":
+        return (
+            "Spark did not start. What it printed above says why; most often the jars could not be "
+            'downloaded. Without a way to Maven Central bring them yourself and pass jars="provided", or '
+            'read without any: jars="none" and the lakepass data source.'
+        )
+    return f"Spark did not start: {text[:1000]}"
 
 
 def _installed_pyspark() -> str:

@@ -1,0 +1,212 @@
+"""`spark.read.format("lakepass")`: the native reader on the executors, as a Python data source.
+ The driver opens the table, plans the scan and cuts it into tasks by bytes; each executor reads its tasks
+and renews credentials by itself. What travels is a task: files, a projection, and where credentials are
+asked for, which for a shared table is the profile's path or address. Neither the profile's token nor a
+vended credential is in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from lakepass.reader.table import Table
+from lakepass.spark_conf.batches import spark_batches
+from lakepass.spark_conf.errors import SparkReadError
+from lakepass.spark_conf.filters import filter_text
+from lakepass.spark_conf.options import Options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from lakepass.reader.scan import ScanTask
+
+FORMAT = "lakepass"
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+CHANGE_FIELDS = (
+    StructField("_change_type", StringType()),
+    StructField("_commit_version", LongType()),
+    StructField("_commit_timestamp", TimestampType()),
+)
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("lakepass")` known to a session, also over Spark Connect, with filter push-down where it
+    can be on."""
+    try:
+        spark.conf.set(_PUSHDOWN, "true")
+        pushdown = spark.conf.get(_PUSHDOWN) == "true"
+    except Exception:  # a platform may have fixed the flag, or not know it: then filters are Spark's alone
+        pushdown = False
+    spark.dataSource.register(PushingDataSource if pushdown else LakepassDataSource)
+
+
+class TaskPartition(InputPartition):
+    """One task of a scan."""
+
+    def __init__(self, task: ScanTask) -> None:
+        super().__init__(None)
+        self.task = task
+
+
+class LakepassDataSource(DataSource):
+    """A table by the native reader, without filter push-down."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self.parsed = Options.parse(options)
+        self.version: int | None = self.parsed.version
+        """Fixed when the schema is read, so that the rows are of the version the schema is of."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What users write after `format`."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """The table's columns, as Delta's own reader tells them, or those of the `columns` option."""
+        table = self.parsed.reference.open()
+        snapshot = table.snapshot(self.parsed.version, self.parsed.timestamp)
+        self.version = snapshot.version
+        return table_schema(snapshot.metadata.schema_string, self.parsed)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of a batch."""
+        return BatchReader(self.parsed, self.version, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """A reader of a stream."""
+        from lakepass.spark_conf.streaming import StreamReader
+
+        return StreamReader(self.parsed, schema)
+
+
+class PushingDataSource(LakepassDataSource):
+    """A table by the native reader, which skips files and rows by Spark's filters."""
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of a batch that takes filters."""
+        return PushingReader(self.parsed, self.version, schema)
+
+
+class BatchReader(DataSourceReader):
+    """Plans on the driver, reads on the executors."""
+
+    def __init__(self, options: Options, version: int | None, schema: StructType) -> None:
+        self.options = options
+        self.version = version
+        self.schema = schema
+        self.filter: str | None = None
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The scan's tasks."""
+        table = self.options.reference.open()
+        scan = self._changes(table) if self.options.change_feed else self._snapshot(table)
+        return plan(scan, self.options)
+
+    def _snapshot(self, table: Table) -> Any:
+        timestamp = self.options.timestamp if self.version is None else None
+        snapshot = table.snapshot(self.version, timestamp)
+        return snapshot.scan(read_columns(self.schema), self.filter)
+
+    def _changes(self, table: Table) -> Any:
+        return table.changes(
+            starting_version=self.options.starting_version,
+            ending_version=self.options.ending_version,
+            starting_timestamp=self.options.starting_timestamp,
+            ending_timestamp=self.options.ending_timestamp,
+        )
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        return read_task(partition, self.schema)
+
+
+class PushingReader(BatchReader):
+    """The same, with filters."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Keep what can be used to skip; every filter goes back to Spark, which applies it to the rows."""
+        if not self.options.change_feed:
+            self.filter = filter_text(filters)
+        return filters
+
+
+def plan(scan: Any, options: Options) -> Sequence[InputPartition]:
+    """A scan's tasks as partitions."""
+    size = {} if options.partition_bytes is None else {"target_bytes": options.partition_bytes}
+    return [TaskPartition(task) for task in scan.tasks(**size)]
+
+
+def read_task(partition: InputPartition, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """The rows of a partition as Spark takes them."""
+    if not isinstance(partition, TaskPartition):  # Spark's stand-in for a scan without tasks
+        return iter(())
+    return spark_batches(partition.task.to_reader(), to_arrow_schema(schema, timezone="UTC"))
+
+
+def read_columns(schema: StructType) -> list[str]:
+    """The columns to ask the reader for: void ones are in no file."""
+    return [field.name for field in schema.fields if field.dataType.typeName() != "void"]
+
+
+def table_schema(schema_string: str, options: Options) -> StructType:
+    """A table's schema as Spark's, narrowed to the `columns` option, with the columns of a change feed."""
+    whole = bare(StructType.fromJson(json.loads(schema_string)))
+    assert isinstance(whole, StructType)
+    fields = list(whole.fields)
+    if options.columns is not None:
+        by_name = {field.name.casefold(): field for field in fields}
+        missing = [name for name in options.columns if name.casefold() not in by_name]
+        if missing:
+            raise SparkReadError(
+                f"{options.reference.text} has no column {missing[0]!r}; it has "
+                f"{', '.join(whole.fieldNames())}."
+            )
+        fields = [by_name[name.casefold()] for name in options.columns]
+    if options.change_feed:
+        fields += CHANGE_FIELDS
+    return StructType(fields)
+
+
+def bare(kind: DataType) -> DataType:
+    """The type without what Delta keeps in fields for itself (mapping, widening, generation)."""
+    if isinstance(kind, StructType):
+        return StructType(
+            [
+                StructField(
+                    field.name,
+                    bare(field.dataType),
+                    field.nullable,
+                    {name: value for name, value in field.metadata.items() if name == "comment"},
+                )
+                for field in kind.fields
+            ]
+        )
+    if isinstance(kind, ArrayType):
+        return ArrayType(bare(kind.elementType), kind.containsNull)
+    if isinstance(kind, MapType):
+        return MapType(bare(kind.keyType), bare(kind.valueType), kind.valueContainsNull)
+    return kind
