@@ -6,6 +6,7 @@ with status 0.
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import uvicorn
@@ -23,6 +24,9 @@ def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT."""
     configure_logs(settings.server.log_format)
     sys.setswitchinterval(_SWITCH_INTERVAL)
+    # Once it has stopped, uvicorn raises the signal again for whoever handled it before; a default handler
+    # would then end the process as killed, which an orchestrator counts as a crash.
+    signal.signal(signal.SIGTERM, lambda *_: None)
     proxies = settings.server.trusted_proxies
     uvicorn.run(
         create_app(settings),
