@@ -24,6 +24,7 @@ from lakepass.reader.sharing.names import TableName
 from lakepass.reader.sharing.rest import ResponseFormat, Rest
 from lakepass.reader.storage.http import HttpStorage
 from lakepass.reader.storage.interface import DEFAULT_LIMIT, FileStatus, Storage
+from lakepass.reader.storage.locations import Storages
 
 log = logging.getLogger("lakepass.sharing")
 
@@ -210,10 +211,11 @@ class SignedStorage:
         return self._http.open(self._signed.current(path), size)
 
 
-class SignedStorages:
+class SignedStorages(Storages):
     """All that may be read in `url` mode: the URLs the server gave."""
 
     def __init__(self, signed: Signed) -> None:
+        super().__init__(())
         self._storage = SignedStorage(signed)
 
     def storage_for(self, path: str) -> Storage:

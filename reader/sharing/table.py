@@ -213,7 +213,7 @@ class SharedTable(Table):
         location = self._directory.location
         vended = self._providers[location].vended
         renewing, profile = vended.renewal.aws_container_credentials, self._rest.transport.profile
-        # The token is handed to deltalake for the profile's own server only, and only where it does not change.
+        # The token is handed to deltalake for the profile's own server only, and only if it does not change.
         if renewing and profile.bearer_token and origin(renewing) == profile.origin:
             return renewing_options(vended.credential, renewing, f"Bearer {profile.bearer_token}")
         return static_options(location, vended.credential)

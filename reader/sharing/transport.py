@@ -146,8 +146,8 @@ class Transport:
             except httpx.TransportError as error:
                 failure = SharingError(
                     f"{method} {path}: {self.profile.endpoint} cannot be reached: "
-                    f"{scrub(str(error), *self.profile.secrets()) or type(error).__name__}. Check the "
-                    "profile's endpoint, the network and the proxy settings."
+                    f"{scrub(str(error).rstrip('.'), *self.profile.secrets()) or type(error).__name__}. "
+                    "Check the profile's endpoint, the network and the proxy settings."
                 )
             else:
                 if answer.status_code == 200:

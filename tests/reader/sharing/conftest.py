@@ -7,6 +7,7 @@ import pytest
 from lakepass.reader.sharing.profile import Profile
 from lakepass.reader.sharing.rest import Rest
 from lakepass.reader.sharing.transport import Patience, Transport
+from tests.reader.sharing.folder import FolderShare
 from tests.reader.sharing.server import Server, serving
 
 QUICK = Patience(first_pause=0.01, longest_pause=0.05, connect=2.0, read=0.5)
@@ -30,3 +31,8 @@ def rest(server: Server) -> Iterator[Rest]:
     transport = Transport(Profile.load(server.profile), QUICK)
     yield Rest(transport)
     transport.close()
+
+
+@pytest.fixture
+def share(server: Server) -> FolderShare:
+    return FolderShare(server)

@@ -1,0 +1,198 @@
+"""`url` mode reads what the log reads: the same rows, through the server's answers alone."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakepass.reader import SharingClient, Table
+from lakepass.reader.errors import DeltaError, SharingError, VersionNotFoundError
+from lakepass.reader.sharing.table import SharedTable
+from lakepass.reader.sharing.urls import UrlSnapshot
+from tests.reader.sharing.conftest import QUICK
+from tests.reader.sharing.folder import FolderShare
+from tests.reader.sharing.server import Reply, Server
+from tests.tables import fixtures
+
+WITHOUT_AUXILIARY = [name for name in fixtures.names() if fixtures.fixture(name).auxiliary is None]
+
+
+def opened(server: Server, name: str, **options: Any) -> SharedTable:
+    return SharingClient(server.profile, patience=QUICK).table(f"s.d.{name}", **options)
+
+
+def in_order(table: pa.Table) -> list[str]:
+    return sorted(repr(row) for row in table.to_pylist())
+
+
+@pytest.mark.parametrize("name", WITHOUT_AUXILIARY)
+def test_every_fixture_reads_as_by_path(server: Server, share: FolderShare, name: str) -> None:
+    folder = fixtures.fixture(name).path
+    share.add("t", folder)
+    table = opened(server, "t")
+    by_path = Table(folder)
+    assert table.access == "url"
+    assert table.snapshot().version == by_path.snapshot().version
+    assert table.snapshot().schema == by_path.snapshot().schema
+    assert in_order(table.to_arrow()) == in_order(by_path.to_arrow())
+
+
+@pytest.mark.parametrize("response_format", ["delta", "parquet", "delta,parquet"])
+def test_every_accepted_format(server: Server, share: FolderShare, response_format: Any) -> None:
+    folder = fixtures.fixture("partitioned").path
+    share.add("t", folder)
+    table = opened(server, "t", response_format=response_format)
+    assert in_order(table.to_arrow()) == in_order(Table(folder).to_arrow())
+
+
+def test_time_travel(server: Server, share: FolderShare) -> None:
+    fixture = fixtures.fixture("schema_evolution")
+    share.add("t", fixture.path)
+    assert fixture.earlier is not None
+    snapshot = opened(server, "t").snapshot(version=fixture.earlier)
+    by_path = Table(fixture.path).snapshot(fixture.earlier)
+    assert (snapshot.version, snapshot.schema) == (by_path.version, by_path.schema)
+    assert in_order(snapshot.scan().to_arrow()) == in_order(by_path.scan().to_arrow())
+
+
+def test_filters_go_along_as_hints_and_are_applied_here(server: Server, share: FolderShare) -> None:
+    folder = fixtures.fixture("checkpoint_classic").path
+    by_path = Table(folder)
+    column = next(field.name for field in by_path.snapshot().schema if pa.types.is_integer(field.type))
+    share.add("t", folder)
+    values = by_path.to_arrow([column]).column(column).to_pylist()
+    middle = sorted(value for value in values if value is not None)[len(values) // 2]
+    rows = opened(server, "t").to_arrow(filter=f"{column} >= {middle}")
+    assert in_order(rows) == in_order(by_path.to_arrow(filter=f"{column} >= {middle}"))
+    sent = server.requests("/query")[0].fields
+    assert sent["predicateHints"] == [f"{column} >= {middle}"]
+    assert json.loads(sent["jsonPredicateHints"])["op"] == "greaterThanOrEqual"
+    assert "limitHint" not in sent
+
+
+def test_a_limit_is_a_hint_only_without_a_filter(server: Server, share: FolderShare) -> None:
+    share.add("t", fixtures.fixture("checkpoint_classic").path)
+    assert len(opened(server, "t").to_arrow(limit=3)) == 3
+    assert server.requests("/query")[0].fields["limitHint"] == 3
+
+
+def test_pages_are_followed(server: Server, share: FolderShare) -> None:
+    folder = fixtures.fixture("checkpoint_classic").path
+    share.page_files = 1
+    share.add("t", folder)
+    assert in_order(opened(server, "t").to_arrow()) == in_order(Table(folder).to_arrow())
+    assert len(server.requests("/query")) > 1
+
+
+@pytest.mark.parametrize("refreshing", [True, False])
+@pytest.mark.parametrize("history", [True, False])
+def test_a_scan_outlives_its_urls(
+    server: Server, share: FolderShare, refreshing: bool, history: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "lakepass.sharing")
+    folder = fixtures.fixture("deletion_vectors").path
+    share.refreshing, share.history = refreshing, history
+    share.add("t", folder)
+    scan = opened(server, "t").snapshot().scan()
+    tasks = scan.tasks(4096)
+    asked = len(server.requests("/query"))
+    share.end_all_urls()
+    rows = pa.concat_tables([task.to_arrow() for task in tasks])
+    assert in_order(rows) == in_order(Table(folder).to_arrow())
+    again = server.requests("/query")[asked:]
+    assert any("refreshToken" in one.fields for one in again) == refreshing
+    assert "have ended" in caplog.text
+    assert "local-signature" not in caplog.text
+
+
+def test_urls_about_to_end_are_replaced_before_use(server: Server, share: FolderShare) -> None:
+    folder = fixtures.fixture("deletion_vectors").path
+    share.url_life = 5.0
+    share.add("t", folder)
+    assert in_order(opened(server, "t").to_arrow()) == in_order(Table(folder).to_arrow())
+    refused = [one for one in server.asked if one.path.startswith("/files/")]
+    assert share.files_read == len(refused)
+    assert len(server.requests("/query")) >= 2
+
+
+def test_a_table_that_moved_on_is_read_at_its_version(
+    server: Server, share: FolderShare, tmp_path: Path
+) -> None:
+    from deltalake import write_deltalake
+
+    folder = tmp_path / "moving"
+    write_deltalake(folder, pa.table({"id": [1, 2]}))
+    share.add("t", folder)
+    table = opened(server, "t")
+    snapshot = table.snapshot()
+    write_deltalake(folder, pa.table({"id": [3]}), mode="append")
+    share.add("t", folder)
+    assert sorted(snapshot.scan().to_arrow().column("id").to_pylist()) == [1, 2]
+    assert sorted(table.to_arrow().column("id").to_pylist()) == [1, 2, 3]
+
+
+def test_without_history_a_table_that_moved_on_is_an_error_not_other_rows(
+    server: Server, share: FolderShare, tmp_path: Path
+) -> None:
+    from deltalake import write_deltalake
+
+    folder = tmp_path / "moving"
+    write_deltalake(folder, pa.table({"id": [1, 2]}))
+    share.history = False
+    share.add("t", folder)
+    snapshot = opened(server, "t").snapshot()
+    write_deltalake(folder, pa.table({"id": [3]}), mode="append")
+    share.add("t", folder)
+    with pytest.raises(VersionNotFoundError, match="Take a new snapshot"):
+        snapshot.scan().to_arrow()
+
+
+def test_a_pickled_task_reads_elsewhere_and_holds_no_token(
+    server: Server, share: FolderShare, tmp_path: Path
+) -> None:
+    folder = fixtures.fixture("deletion_vectors").path
+    share.add("t", folder)
+    profile = tmp_path / "me.share"
+    profile.write_text(json.dumps(server.profile))
+    profile.chmod(0o600)
+    scan = SharingClient(profile, patience=QUICK).table("s.d.t").snapshot().scan()
+    pickles = [pickle.dumps(task) for task in scan.tasks(4096)]
+    assert all(server.profile["bearerToken"].encode() not in one for one in pickles)
+    share.end_all_urls()
+    rows = pa.concat_tables([pickle.loads(one).to_arrow() for one in pickles])
+    assert in_order(rows) == in_order(Table(folder).to_arrow())
+
+
+def test_signatures_do_not_show_in_errors(server: Server, share: FolderShare, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    shutil.copytree(fixtures.fixture("checkpoint_classic").path, folder)
+    share.add("t", folder)
+    table = opened(server, "t")
+    for path in [path for _, path in server._answers if path.startswith("/files/")]:
+        server.on("GET", f"/{path}", Reply(404))
+    with pytest.raises(DeltaError) as caught:
+        table.to_arrow()
+    assert "local-signature" not in str(caught.value)
+    assert "read it again" in str(caught.value)
+
+
+def test_what_only_the_log_knows_is_refused(server: Server, share: FolderShare) -> None:
+    share.add("t", fixtures.fixture("plain").path)
+    table = opened(server, "t")
+    snapshot = table.snapshot()
+    assert isinstance(snapshot, UrlSnapshot)
+    for ask in (table.history, table.storage_options, lambda: snapshot.timestamp_ms):
+        with pytest.raises(DeltaError, match="access='dir'"):
+            ask()
+
+
+def test_an_unknown_table_says_so(server: Server) -> None:
+    with pytest.raises(SharingError, match="was not granted"):
+        opened(server, "nothing")
