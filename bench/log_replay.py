@@ -2,8 +2,8 @@
 
     python -m bench.log_replay [DIRECTORY] [--adds 1000000] [--runs 3]
 
-Every measurement is a fresh process, the median of several; the time is that of the work, without imports; memory is the
-process's peak. Peers that cannot do a task are left out of it.
+Every measurement is a fresh process, the median of several; the time is that of the work, without imports;
+memory is the process's peak. Peers that cannot do a task are left out of it.
 """
 
 from __future__ import annotations
@@ -107,14 +107,26 @@ WORK = [
 def _run_one(task: str, peer: str, table: str) -> None:
     """One measurement, in this process; prints it as JSON."""
     work = TASKS[task][peer]
-    for module in {"lakepass": ["lakepass.reader"], "kernel": ["delta_kernel_rust_sharing_wrapper"]}.get(peer, [peer]):
+    for module in {"lakepass": ["lakepass.reader"], "kernel": ["delta_kernel_rust_sharing_wrapper"]}.get(
+        peer, [peer]
+    ):
         __import__(module)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start, worked = time.perf_counter(), time.process_time()
     result = work(table)
     seconds, worked = time.perf_counter() - start, time.process_time() - worked
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"seconds": seconds, "cpu": worked, "peak": peak / 1024, "above": (peak - before) / 1024, "result": result}))
+    print(
+        json.dumps(
+            {
+                "seconds": seconds,
+                "cpu": worked,
+                "peak": peak / 1024,
+                "above": (peak - before) / 1024,
+                "result": result,
+            }
+        )
+    )
 
 
 def _measure(task: str, peer: str, table: Path, runs: int) -> dict[str, float] | str:
@@ -135,7 +147,9 @@ def _measure(task: str, peer: str, table: Path, runs: int) -> dict[str, float] |
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", nargs="?", type=Path, default=Path(tempfile.gettempdir()) / "lakepass-bench")
+    parser.add_argument(
+        "directory", nargs="?", type=Path, default=Path(tempfile.gettempdir()) / "lakepass-bench"
+    )
     parser.add_argument("--adds", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="")
@@ -146,7 +160,10 @@ def main() -> None:
         return
     sys.argv = [sys.argv[0], str(arguments.directory), "--adds", str(arguments.adds)]
     make_tables()
-    print(f"{'work':<18}{'who':<12}{'seconds':>10}{'cpu':>8}{'MiB':>8}{'ours/theirs':>13}{'cpu':>7}{'memory':>8}  result")
+    print(
+        f"{'work':<18}{'who':<12}{'seconds':>10}{'cpu':>8}{'MiB':>8}{'ours/theirs':>13}{'cpu':>7}{'memory':>8}"
+        "  result"
+    )
     for task, name in WORK:
         if arguments.only not in f"{task} {name}":
             continue

@@ -2,8 +2,9 @@
 
     python -m bench.log_tables DIRECTORY [--adds 1000000]
 
-`classic`: one checkpoint, 100 commits after it. `sidecars`: the same as a V2 checkpoint. `commits`: the classic one with
-100,000 adds in the commits after the checkpoint. `small`: a thousand files, to see what the number of files costs.
+`classic`: one checkpoint, 100 commits after it. `sidecars`: the same as a V2 checkpoint. `commits`: the
+classic one with 100,000 adds in the commits after the checkpoint. `small`: a thousand files, to see what the
+number of files costs.
 """
 
 from __future__ import annotations
@@ -105,7 +106,12 @@ def protocol(v2: bool) -> dict[str, Any]:
     if not v2:
         return {"minReaderVersion": 1, "minWriterVersion": 2}
     features = ["v2Checkpoint"]
-    return {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+    return {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": features,
+        "writerFeatures": features,
+    }
 
 
 def metadata() -> dict[str, Any]:
@@ -134,9 +140,7 @@ def add_batches(count: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     step = 50_000
     for start in range(0, count, step):
         rows = pa.array([pairs(add(number)) for number in range(start, min(start + step, count))], ADD)
-        columns = [
-            rows if field.name == "add" else pa.nulls(len(rows), field.type) for field in schema
-        ]
+        columns = [rows if field.name == "add" else pa.nulls(len(rows), field.type) for field in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -147,7 +151,11 @@ def write_checkpoint(path: Path, count: int, others: list[dict[str, Any]], schem
             for field in schema
         }
         if others:
-            writer.write_table(pa.table({name: pa.array(rows[name], schema.field(name).type) for name in rows}, schema=schema))
+            writer.write_table(
+                pa.table(
+                    {name: pa.array(rows[name], schema.field(name).type) for name in rows}, schema=schema
+                )
+            )
         for batch in add_batches(count, schema):
             writer.write_batch(batch, row_group_size=200_000)
 
@@ -168,7 +176,9 @@ def write_table(directory: Path, adds: int, *, v2: bool = False, adds_per_commit
             with pq.ParquetWriter(path, schema, compression="snappy") as writer:
                 for batch in add_batches(adds, schema):
                     writer.write_batch(batch.slice(part * len(batch) // parts, len(batch) // parts))
-            start.append({"sidecar": {"path": path.name, "sizeInBytes": path.stat().st_size, "modificationTime": 1}})
+            start.append(
+                {"sidecar": {"path": path.name, "sizeInBytes": path.stat().st_size, "modificationTime": 1}}
+            )
         start.append({"checkpointMetadata": {"version": CHECKPOINT_VERSION}})
         fields += [("sidecar", SIDECAR), ("checkpointMetadata", CHECKPOINT_METADATA)]
         write_checkpoint(log / f"{name}.{uuid.UUID(int=9)}.parquet", 0, start, pa.schema(fields))
@@ -186,7 +196,9 @@ def write_table(directory: Path, adds: int, *, v2: bool = False, adds_per_commit
         )
         text = "\n".join(json.dumps(line, separators=(",", ":")) for line in lines)
         (log / f"{version:020d}.json").write_text(text + "\n")
-    (log / f"{CHECKPOINT_VERSION:020d}.json").write_text(json.dumps({"commitInfo": {"operation": "WRITE"}}) + "\n")
+    (log / f"{CHECKPOINT_VERSION:020d}.json").write_text(
+        json.dumps({"commitInfo": {"operation": "WRITE"}}) + "\n"
+    )
 
 
 def main() -> None:

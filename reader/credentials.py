@@ -85,9 +85,9 @@ def renewal_margin(life: timedelta) -> timedelta:
 class Renewing:
     """A provider that asks another one again before the credential ends, once for all threads.
 
-    While one thread renews, the others go on with the credential that still lives; the same when a renewal fails,
-    which is then tried again a little later. Only a credential that has ended makes a failure everybody's error. It
-    pickles as its provider alone: keys never leave the process.
+    While one thread renews, the others go on with the credential that still lives; the same when a renewal
+    fails, which is then tried again a little later. Only a credential that has ended makes a failure
+    everybody's error. It pickles as its provider alone: keys never leave the process.
     """
 
     def __init__(self, provider: CredentialProvider, *, now: Callable[[], datetime] | None = None) -> None:
@@ -150,8 +150,8 @@ class Renewing:
         life = credential.remaining(self._now())
         if life <= timedelta(0):
             raise AccessRefusedError(
-                f"The credential for {credential.location} ended at {credential.expires_at} before it could be used. "
-                "Check this machine's clock, and the credential's source."
+                f"The credential for {credential.location} ended at {credential.expires_at} before it could"
+                " be used. Check this machine's clock, and the credential's source."
             )
         self._failures = 0
         # Jitter, so that many readers that began together do not come back together.

@@ -1,7 +1,8 @@
 """Every table feature, what it asks of a reader, and whether this reader does it.
 
-Reader version 1 asks nothing, 2 asks for column mapping, 3 asks for whatever `readerFeatures` names. A required feature
-that is not in this registry, or is there as unsupported, makes the table unreadable: it is refused by name.
+Reader version 1 asks nothing, 2 asks for column mapping, 3 asks for whatever `readerFeatures` names. A
+required feature that is not in this registry, or is there as unsupported, makes the table unreadable: it is
+refused by name.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ FEATURES: dict[str, Feature] = {
         ),
     )
 }
-"""By name. A writer's feature asks nothing of a reader, also when a writer lists it in `readerFeatures` by mistake."""
+"""By name. A writer's feature asks nothing of a reader, also when a writer lists it in `readerFeatures` by
+mistake.
+"""
 
 
 def required(protocol: Protocol) -> tuple[str, ...]:
@@ -95,8 +98,8 @@ def required(protocol: Protocol) -> tuple[str, ...]:
 def check_readable(protocol: Protocol, table: str, *, has_commits: bool = False) -> None:
     """Refuses a table that this reader would read wrongly.
 
-    `has_commits` says that the caller brought the catalog's commits, without which a catalog-managed table's log is
-    incomplete.
+    `has_commits` says that the caller brought the catalog's commits, without which a catalog-managed table's
+    log is incomplete.
 
     >>> check_readable(Protocol(3, 7, ("teleportation",), ("teleportation",)), "s3://b/t")
     Traceback (most recent call last):
@@ -105,28 +108,28 @@ def check_readable(protocol: Protocol, table: str, *, has_commits: bool = False)
     version = protocol.min_reader_version
     if not 0 <= version <= MAX_READER_VERSION:
         raise UnsupportedTableError(
-            f"{table} needs a reader of version {version}; this one reads versions 1 to {MAX_READER_VERSION}. "
-            "A newer lakepass may read it."
+            f"{table} needs a reader of version {version}; this one reads versions 1 to {MAX_READER_VERSION}."
+            " A newer lakepass may read it."
         )
     if version == MAX_READER_VERSION and protocol.reader_features is None:
         raise CorruptTableError(
-            f"{table} has reader version 3 without a list of readerFeatures, which the protocol requires: what the "
-            "table needs of a reader cannot be known."
+            f"{table} has reader version 3 without a list of readerFeatures, which the protocol requires:"
+            " what the table needs of a reader cannot be known."
         )
     wanted = required(protocol)
     unknown = tuple(sorted(name for name in wanted if name not in FEATURES or not FEATURES[name].supported))
     if unknown:
         names = ", ".join(repr(name[:100]) for name in unknown[:20])
         raise UnsupportedTableError(
-            f"{table} needs the table feature{'s' if len(unknown) > 1 else ''} {names} of a reader, which this "
-            "version of lakepass does not have. Reading it anyway could give wrong rows.",
+            f"{table} needs the table feature{'s' if len(unknown) > 1 else ''} {names} of a reader, which"
+            " this version of lakepass does not have. Reading it anyway could give wrong rows.",
             unknown,
         )
     managed = tuple(name for name in wanted if name in CATALOG_MANAGED)
     if managed and not has_commits:
         raise UnsupportedTableError(
-            f"{table} is managed by a catalog ({managed[0]}): its latest commits are known to the catalog alone, and "
-            "the log in storage may lack them. Ask the catalog for its ratified commits and give them to "
-            "Table(..., commits=[...]).",
+            f"{table} is managed by a catalog ({managed[0]}): its latest commits are known to the catalog"
+            " alone, and the log in storage may lack them. Ask the catalog for its ratified commits and give"
+            " them to Table(..., commits=[...]).",
             managed,
         )

@@ -1,7 +1,7 @@
 """What was done to a table: the commit info of each commit that the log still holds.
 
-Carries out "Commit Provenance Information": checkpoints do not keep it, so it is read from the commits, newest first, as
-many as are asked for.
+Carries out "Commit Provenance Information": checkpoints do not keep it, so it is read from the commits,
+newest first, as many as are asked for.
 """
 
 from __future__ import annotations

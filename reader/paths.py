@@ -1,11 +1,11 @@
 """The paths a log names: what file each one means, and when two of them mean the same file.
 
-A `path` in an action is a URI (RFC 2396), relative to the table's root or absolute, and must be percent-decoded once.
-The log is data from outside, so a path that climbs, hides a control character or names an unknown scheme is refused
-here; whether it lies in a place that may be read at all is decided by `Storages`.
+A `path` in an action is a URI (RFC 2396), relative to the table's root or absolute, and must be percent-
+decoded once. The log is data from outside, so a path that climbs, hides a control character or names an
+unknown scheme is refused here; whether it lies in a place that may be read at all is decided by `Storages`.
 
-Replay compares millions of paths. `reconciliation_keys` therefore works on whole Arrow arrays: it decodes by moving
-bytes, not by looking at one path after another.
+Replay compares millions of paths. `reconciliation_keys` therefore works on whole Arrow arrays: it decodes by
+moving bytes, not by looking at one path after another.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from urllib.parse import unquote_to_bytes
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakepass.reader.errors import PathRefusedError
 from lakepass.reader.location import Location, LocationError
-from lakepass.reader.log.arrays import truths
+from lakepass.reader.log.arrays import ArrowArray, buffer_of, compute, truths
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST = 8192
-"""S3 keys end at 1,024 bytes and file systems at 4,096; with every byte encoded nothing real is longer than this."""
+"""S3 keys end at 1,024 bytes and file systems at 4,096; with every byte encoded nothing real is longer than
+this.
+"""
 
 
 def resolve(root: Location, logged: str) -> str:
@@ -37,9 +38,9 @@ def resolve(root: Location, logged: str) -> str:
     's3://lake/orders/day=2024-01-01/part 1.parquet'
     >>> resolve(root, "s3n://lake/orders/x.parquet")
     's3://lake/orders/x.parquet'
-    >>> resolve(root, "../customers/x.parquet")
+    >>> resolve(root, "../x.parquet")
     Traceback (most recent call last):
-    lakepass.reader.errors.PathRefusedError: Refused '../customers/x.parquet' in the log of s3://lake/orders: it climbs with '..'.
+    lakepass.reader.errors.PathRefusedError: Refused '../x.parquet' in the log of s3://lake/orders: it climbs ...
     """
     if not logged or len(logged) > _LONGEST:
         raise _refused(root, logged, "it is empty" if not logged else f"it is {len(logged)} characters long")
@@ -65,7 +66,7 @@ def resolve(root: Location, logged: str) -> str:
     return _absolute(place.scheme, place.authority, _decoded(root, logged, path))
 
 
-def reconciliation_keys(root: Location, paths: pa.Array) -> pa.Array:
+def reconciliation_keys(root: Location, paths: ArrowArray) -> ArrowArray:
     """For every path, bytes that are equal when the paths name the same file.
 
     >>> paths = pa.array(["a%20b", "a b", "file:/t/a b", "/t/a%20b", "file:/elsewhere/a b"])
@@ -78,15 +79,15 @@ def reconciliation_keys(root: Location, paths: pa.Array) -> pa.Array:
     if len(data) == 0:
         return keys
     if _holds(data, b":") or (data[offsets[:-1].clip(max=len(data) - 1)] == ord("/")).any():
-        absolute = pc.match_substring_regex(paths, r"^(?:/|[A-Za-z][A-Za-z0-9+.\-]*:)")
-        places = _place_keys(root, pc.if_else(absolute, keys, b""))
-        keys = pc.if_else(absolute, places, _percent_decoded(pc.if_else(absolute, b"", keys)))
+        absolute = compute.match_substring_regex(paths, r"^(?:/|[A-Za-z][A-Za-z0-9+.\-]*:)")
+        places = _place_keys(root, compute.if_else(absolute, keys, b""))
+        keys = compute.if_else(absolute, places, _percent_decoded(compute.if_else(absolute, b"", keys)))
     elif _holds(data, b"%"):
         keys = _percent_decoded(keys)
     return _single_slashes(keys)
 
 
-def _place_keys(root: Location, places: pa.Array) -> pa.Array:
+def _place_keys(root: Location, places: ArrowArray) -> ArrowArray:
     """Keys of absolute paths: those below the root become relative, the others keep their place."""
     place = f"{root.scheme}://{root.authority}/".encode()
     for pattern, replacement in (
@@ -95,28 +96,28 @@ def _place_keys(root: Location, places: pa.Array) -> pa.Array:
         (rb"^(?i:abfss?)://", b"abfss://"),
         (rb"^/+", place.replace(b"\\", b"\\\\")),
     ):
-        places = pc.replace_substring_regex(
+        places = compute.replace_substring_regex(
             places, pattern=pattern.decode(), replacement=replacement.decode()
         )
     places = _single_slashes(_percent_decoded(places))
     inside = root.join("").encode()
-    below = pc.starts_with(places, pattern=inside)
+    below = compute.starts_with(places, pattern=inside)
     # A zero byte keeps a place apart from a relative path that decodes to the same text.
-    elsewhere = pc.binary_join_element_wise(pa.scalar(b"\x00"), places, pa.scalar(b""))
-    return pc.if_else(
-        below, pc.binary_replace_slice(places, start=0, stop=len(inside), replacement=b""), elsewhere
+    elsewhere = compute.binary_join_element_wise(pa.scalar(b"\x00"), places, pa.scalar(b""))
+    return compute.if_else(
+        below, compute.binary_replace_slice(places, start=0, stop=len(inside), replacement=b""), elsewhere
     )
 
 
-def _single_slashes(keys: pa.Array) -> pa.Array:
+def _single_slashes(keys: ArrowArray) -> ArrowArray:
     """Hadoop reads `a//b` as `a/b`, so they are one file; the slashes after a scheme stay."""
     data, _ = _memory(keys)
     if not ((data[:-1] == ord("/")) & (data[1:] == ord("/"))).any():
         return keys
-    return pc.replace_substring_regex(keys, pattern=r"([^:/])/+", replacement=r"\1/")
+    return compute.replace_substring_regex(keys, pattern=r"([^:/])/+", replacement=r"\1/")
 
 
-def _memory(array: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+def _memory(array: ArrowArray) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
     """The bytes of a binary array and where each value begins, without a copy."""
     _, offset_buffer, data_buffer = array.buffers()
     if data_buffer is None or len(array) == 0:
@@ -135,7 +136,7 @@ for _digit in b"0123456789abcdefABCDEF":
     _HEX[_digit] = int(chr(_digit), 16)
 
 
-def _percent_decoded(array: pa.Array) -> pa.Array:
+def _percent_decoded(array: ArrowArray) -> ArrowArray:
     """Each value with its `%XX` turned into bytes, in one pass over the array's own memory."""
     count = len(array)
     validity, offsets_buffer, data_buffer = array.buffers()
@@ -161,8 +162,8 @@ def _percent_decoded(array: pa.Array) -> pa.Array:
     kept = decoded[keep]
     nulls = None
     if validity is not None and array.null_count:
-        nulls = pa.py_buffer(np.packbits(truths(array.is_valid()), bitorder="little"))
-    buffers: list[Any] = [nulls, pa.py_buffer(np.ascontiguousarray(shorter)), pa.py_buffer(kept)]
+        nulls = buffer_of(np.packbits(truths(array.is_valid()), bitorder="little"))
+    buffers: list[Any] = [nulls, buffer_of(shorter), buffer_of(kept)]
     return pa.Array.from_buffers(pa.binary(), count, buffers)
 
 

@@ -40,9 +40,10 @@ if TYPE_CHECKING:
 class Table:
     """A Delta table in a local directory, on S3, ADLS or Cloud Storage.
 
-    `credentials` is a callable that returns a `Credential`; without it the machine's own identity is used. `auxiliary`
-    maps further locations that hold files of the table to their providers. `commits` are the ratified commits of a
-    catalog-managed table, as its catalog hands them over. `cache` keeps commits, and may be shared by many tables.
+    `credentials` is a callable that returns a `Credential`; without it the machine's own identity is used.
+    `auxiliary` maps further locations that hold files of the table to their providers. `commits` are the
+    ratified commits of a catalog-managed table, as its catalog hands them over. `cache` keeps commits, and
+    may be shared by many tables.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Table:
         )
 
     def snapshot(self, version: int | None = None, timestamp: str | datetime | None = None) -> Snapshot:
-        """The table at a version, at a time (ISO text or datetime, UTC when it has no zone), or as it is now."""
+        """The table at a version, at a time (ISO text or datetime, UTC without a zone), or as it is now."""
         if version is not None and timestamp is not None:
             raise DeltaError("Give a version or a timestamp, not both.")
         if timestamp is not None:
@@ -99,8 +100,8 @@ class Table:
             known = sorted(everything.commits)
             held = f"commits {known[0]} to {known[-1]}" if known else "no commits"
             raise VersionNotFoundError(
-                f"Commits {start} to {last} of {self.location} cannot be read: {start if missing is None else missing} "
-                f"is not there; the log holds {held}."
+                f"Commits {start} to {last} of {self.location} cannot be read:"
+                f" {start if missing is None else missing} is not there; the log holds {held}."
             )
         stamped = InCommitTimestamps.of(self.snapshot()._state) is not None
         commits = [listing.commits[each] for each in wanted]
@@ -139,9 +140,11 @@ class Table:
         """The latest rows as a pandas data frame."""
         return self.snapshot().scan(columns, filter, limit).to_pandas()
 
-    def to_polars(self, columns: Any = None, filter: Any = None, limit: int | None = None) -> pl.DataFrame:
-        """The latest rows as a polars data frame."""
-        return self.snapshot().scan(columns, filter, limit).to_polars()
+    def to_polars(
+        self, columns: Any = None, filter: Any = None, limit: int | None = None, *, lazy: bool = False
+    ) -> pl.DataFrame | pl.LazyFrame:
+        """The latest rows as a polars data frame, or a lazy one."""
+        return self.snapshot().scan(columns, filter, limit).to_polars(lazy=lazy)
 
     def to_reader(
         self, columns: Any = None, filter: Any = None, limit: int | None = None
@@ -150,7 +153,9 @@ class Table:
         return self.snapshot().scan(columns, filter, limit).to_reader()
 
     def storage_options(self) -> StorageOptions:
-        """Options for the deltalake package, with this table's credential; see `lakepass.reader.deltalake_bridge`."""
+        """Options for the deltalake package, with this table's credential; see
+        `lakepass.reader.deltalake_bridge`.
+        """
         from lakepass.reader.deltalake_bridge import ambient_options, static_options
 
         if self._credentials is None:

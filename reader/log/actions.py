@@ -1,7 +1,8 @@
 """The actions that are not files: protocol, metadata, transactions, domain metadata, commit info.
 
-Each is read from a JSON object or a checkpoint row, both as plain dictionaries, checked field by field: the log is
-data from outside, and a wrong type must become an error that names it, not an exception from somewhere below.
+Each is read from a JSON object or a checkpoint row, both as plain dictionaries, checked field by field: the
+log is data from outside, and a wrong type must become an error that names it, not an exception from somewhere
+below.
 """
 
 from __future__ import annotations

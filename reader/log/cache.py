@@ -1,6 +1,7 @@
 """Keeps the bytes of commits: they never change, and every newer snapshot of the table needs them again.
 
-`LogCache` is all the log asks of a cache; the one in memory is bounded and drops what was not used for longest.
+`LogCache` is all the log asks of a cache; the one in memory is bounded and drops what was not used for
+longest.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ class CommitActions:
     """Set when the commit changes it."""
     metadata: Metadata | None
     adds: pa.RecordBatch
-    """`FILE_SCHEMA`, what was asked for beside it, and `data_change`; the same for removes and change files."""
+    """`FILE_SCHEMA`, what was asked for beside it, and `data_change`; the same for removes and change files.
+    """
     removes: pa.RecordBatch
     cdc: pa.RecordBatch
     domain_metadata: tuple[DomainMetadata, ...] = ()
@@ -68,7 +69,9 @@ def read_commit(
         info,
         protocol,
         metadata,
-        *(changed_files(files[kind], columns, where) for kind in ("add", "remove", "cdc")),
+        changed_files(files["add"], columns, where),
+        changed_files(files["remove"], columns, where),
+        changed_files(files["cdc"], columns, where),
         tuple(domains),
         tuple(applications),
     )

@@ -1,14 +1,14 @@
 """Checkpoints: classic, multi-part and V2, read leaf by leaf.
 
-A checkpoint has one row per action and a struct column per kind of action. Only the leaves that are asked for are
-read, a batch of rows at a time, so memory is bounded by a row group's compressed columns and a batch; row groups whose
-statistics say that they hold none of the wanted actions are not touched.
+A checkpoint has one row per action and a struct column per kind of action. Only the leaves that are asked for
+are read, a batch of rows at a time, so memory is bounded by a row group's compressed columns and a batch; row
+groups whose statistics say that they hold none of the wanted actions are not touched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from lakepass.reader.errors import CorruptTableError, DeltaError, PathRefusedError
 from lakepass.reader.location import Location
 from lakepass.reader.log.actions import Sidecar
+from lakepass.reader.log.arrays import ArrowArray
 from lakepass.reader.log.files import JSON_STATS, PARSED_STATS, FileColumns
 from lakepass.reader.log.lines import actions, pieces
 from lakepass.reader.log.names import SIDECAR_DIRECTORY
@@ -26,7 +27,7 @@ from lakepass.reader.storage import FileStatus, Storage
 BATCH_ROWS = 64 << 10
 MAX_SIDECARS = 1_000_000
 
-Row = dict[str, Any]
+Row: TypeAlias = Any
 
 
 class CheckpointReader:
@@ -36,6 +37,7 @@ class CheckpointReader:
         self._storage = storage
         self._root = root
         self._checkpoint = checkpoint
+        self._opened: tuple[str, pq.ParquetFile] | None = None
 
     @property
     def version(self) -> int:
@@ -45,7 +47,8 @@ class CheckpointReader:
     def rows(self, names: Sequence[str], until: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:
         """Actions of the given kinds as dictionaries: for the few that are not files.
 
-        Reading ends as soon as each of `until` was found, so that the rest of a long checkpoint is not looked through.
+        Reading ends as soon as each of `until` was found, so that the rest of a long checkpoint is not looked
+        through.
         """
         missing = set(until)
         for file in self._checkpoint.files:
@@ -55,8 +58,10 @@ class CheckpointReader:
                 if until and not missing:
                     return
 
-    def file_structs(self, columns: FileColumns) -> Iterator[tuple[pa.StructArray, str]]:
-        """The `add` actions, all rows valid, with what the columns need, from the checkpoint and its sidecars."""
+    def file_structs(self, columns: FileColumns) -> Iterator[tuple[ArrowArray, str]]:
+        """The `add` actions, all rows valid, with what the columns need, from the checkpoint and its
+        sidecars.
+        """
         for status in self._all_files():
             if status.path.endswith(".json"):
                 yield from self._json_structs(status)
@@ -70,7 +75,7 @@ class CheckpointReader:
                 if len(column):
                     yield column, status.path
 
-    def _json_structs(self, status: FileStatus) -> Iterator[tuple[pa.StructArray, str]]:
+    def _json_structs(self, status: FileStatus) -> Iterator[tuple[ArrowArray, str]]:
         from lakepass.reader.log.commits import python_adds
 
         for piece in pieces(self._storage, status):
@@ -124,25 +129,30 @@ class CheckpointReader:
         self, status: FileStatus, columns: list[str], wanted: str | None
     ) -> Iterator[pa.RecordBatch]:
         """Batches of the given leaves; row groups without the wanted action are left out."""
-        with self._open(status) as file:
-            present = _present(file, columns)
-            if not present:
-                return
-            groups = [
-                index
-                for index in range(file.metadata.num_row_groups)
-                if wanted is None or not _lacks(file.metadata.row_group(index), f"{wanted}.path")
-            ]
-            if not groups:
-                return
-            try:
-                yield from file.iter_batches(BATCH_ROWS, row_groups=groups, columns=present, use_threads=True)
-            except (pa.ArrowException, OSError) as error:
-                raise _unreadable(status.path, error) from None
+        file = self._open(status)
+        present = _present(file, columns)
+        if not present:
+            return
+        groups = [
+            index
+            for index in range(file.metadata.num_row_groups)
+            if wanted is None or not _lacks(file.metadata.row_group(index), f"{wanted}.path")
+        ]
+        if not groups:
+            return
+        try:
+            yield from file.iter_batches(BATCH_ROWS, row_groups=groups, columns=present, use_threads=True)
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(status.path, error) from None
 
     def _open(self, status: FileStatus) -> pq.ParquetFile:
+        if self._opened is not None and self._opened[0] == status.path:
+            # Files and sidecars come from one checkpoint: its footer is read once.
+            return self._opened[1]
         try:
-            return pq.ParquetFile(self._storage.open(status.path, status.size or None), pre_buffer=True)
+            file = pq.ParquetFile(self._storage.open(status.path, status.size or None), pre_buffer=True)
+            self._opened = status.path, file
+            return file
         except DeltaError:
             raise
         except (pa.ArrowException, OSError) as error:
@@ -153,7 +163,7 @@ def _present(file: pq.ParquetFile, columns: list[str]) -> list[str]:
     """Those of the leaves that the file has; parsed statistics go before the same as JSON."""
     known = [file.schema.column(index).path for index in range(len(file.schema))]
     present = [name for name in columns if any(path == name or path.startswith(name + ".") for path in known)]
-    if any(name.startswith(PARSED_STATS) for name in present):
+    if JSON_STATS in present and any(name.startswith(PARSED_STATS) for name in present):
         present.remove(JSON_STATS)
     return present
 
@@ -163,7 +173,7 @@ def _lacks(group: pq.RowGroupMetaData, leaf: str) -> bool:
         column = group.column(index)
         if column.path_in_schema == leaf:
             stats = column.statistics
-            return bool(stats and stats.has_null_count and stats.null_count == group.num_rows)
+            return bool(stats and stats.null_count == group.num_rows)
     return False
 
 
@@ -175,8 +185,8 @@ def _damaged(path: str, why: str) -> CorruptTableError:
 
 def _unreadable(path: str, error: BaseException) -> CorruptTableError:
     return CorruptTableError(
-        f"The checkpoint file {path} cannot be read ({str(error)[:200]}). It is damaged or cut off; if the commits it "
-        "stands for are still there, remove it and the table opens without it."
+        f"The checkpoint file {path} cannot be read ({str(error)[:200]}). It is damaged or cut off; if the"
+        " commits it stands for are still there, remove it and the table opens without it."
     )
 
 

@@ -1,8 +1,8 @@
 """Commits: their bytes, their file actions as Arrow, and their few other actions.
 
-The usual commit is parsed by Arrow's JSON reader into columns. One with anything odd in it (a value of another type, an
-escape that is not UTF-8, several actions on a line) is read line by line instead, and says exactly what is wrong with it
-if that does not help.
+The usual commit is parsed by Arrow's JSON reader into columns. One with anything odd in it (a value of
+another type, an escape that is not UTF-8, several actions on a line) is read line by line instead, and says
+exactly what is wrong with it if that does not help.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakepass.reader.errors import CorruptTableError
+from lakepass.reader.log.arrays import ArrowArray, compute
 from lakepass.reader.log.cache import LogCache
 from lakepass.reader.log.files import STRING_MAP, FileColumns, logged_field
 from lakepass.reader.log.json_lines import parse_text
@@ -39,7 +39,7 @@ _REMOVE = pa.struct([("path", pa.string()), ("deletionVector", _VECTOR)])
 
 
 def _add_type(columns: FileColumns, partition_values: pa.DataType) -> pa.StructType:
-    fields = [
+    fields: list[tuple[str, pa.DataType]] = [
         ("path", pa.string()),
         ("size", pa.int64()),
         ("modificationTime", pa.int64()),
@@ -60,10 +60,10 @@ class FileActions:
     """The adds and removes of a piece of a commit, with the order in which they stand."""
 
     adds: pa.RecordBatch
-    add_rows: pa.Array
+    add_rows: ArrowArray
     removes: pa.RecordBatch
     """`path` and `deletion_vector`."""
-    remove_rows: pa.Array
+    remove_rows: ArrowArray
     rows: int
 
 
@@ -168,13 +168,13 @@ def _columns(table: pa.Table, columns: FileColumns, where: str) -> FileActions:
     return FileActions(adds, add_rows, gone, remove_rows, table.num_rows)
 
 
-def _array(column: pa.ChunkedArray) -> pa.Array:
+def _array(column: ArrowArray) -> ArrowArray:
     combined = column.combine_chunks()
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
-def _rows(action: pa.Array) -> pa.Array:
-    return pc.indices_nonzero(action.is_valid()).cast(pa.int64())
+def _rows(action: ArrowArray) -> ArrowArray:
+    return compute.indices_nonzero(action.is_valid()).cast(pa.int64())
 
 
 def _careful(data: bytes, columns: FileColumns, where: str) -> FileActions:
@@ -201,18 +201,18 @@ def _careful(data: bytes, columns: FileColumns, where: str) -> FileActions:
     )
 
 
-def python_actions(values: list[dict[str, Any]], wanted: pa.StructType, where: str) -> pa.StructArray:
+def python_actions(values: list[dict[str, Any]], wanted: pa.StructType, where: str) -> ArrowArray:
     """Actions as dictionaries, as Arrow."""
     try:
         return pa.array(values, wanted)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError) as error:
         raise CorruptTableError(
-            f"{where} holds a file action with a field of the wrong type ({str(error)[:200]}). The file is damaged, or "
-            "was not written by a Delta writer."
+            f"{where} holds a file action with a field of the wrong type ({str(error)[:200]}). The file is"
+            " damaged, or was not written by a Delta writer."
         ) from None
 
 
-def python_adds(adds: list[dict[str, Any]], where: str) -> pa.StructArray:
+def python_adds(adds: list[dict[str, Any]], where: str) -> ArrowArray:
     """`add` actions of a JSON checkpoint with every field there may be."""
     every = FileColumns(stats="json", tags=True)
     return python_actions([_plain_action(each) for each in adds], _add_type(every, STRING_MAP), where)
@@ -222,7 +222,9 @@ def changed_files(values: list[dict[str, Any]], columns: FileColumns, where: str
     """Actions of one commit as a batch of files with `data_change` as its last column."""
     fields = [*_add_type(columns, STRING_MAP), pa.field("dataChange", pa.bool_())]
     structs = python_actions([_plain_action(each) for each in values], pa.struct(fields), where)
-    return columns.batch(structs, where).append_column("data_change", pc.struct_field(structs, "dataChange"))
+    return columns.batch(structs, where).append_column(
+        "data_change", compute.struct_field(structs, "dataChange")
+    )
 
 
 def _plain_action(action: dict[str, Any]) -> dict[str, Any]:

@@ -1,25 +1,24 @@
 """Live files as Arrow batches: the columns everything above the log works with.
 
-Checkpoints and commits hold `add` actions in several shapes (writers differ in integer widths, map layouts and which
-fields they leave out). Here they become one shape, column by column.
+Checkpoints and commits hold `add` actions in several shapes (writers differ in integer widths, map layouts
+and which fields they leave out). Here they become one shape, column by column.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakepass.reader.errors import CorruptTableError
-from lakepass.reader.log.arrays import int32_array, int64_array, string_array
+from lakepass.reader.log.arrays import ArrowArray, compute, int32_array, int64_array, string_array
 from lakepass.reader.log.stats import conform_stats, parse_json_stats, stats_type
 
-STRING_MAP = pa.map_(pa.string(), pa.string())
-DELETION_VECTOR = pa.struct(
+STRING_MAP: pa.DataType = pa.map_(pa.string(), pa.string())
+DELETION_VECTOR: pa.StructType = pa.struct(
     [
         ("storage_type", pa.string()),
         ("path_or_inline", pa.string()),
@@ -28,17 +27,16 @@ DELETION_VECTOR = pa.struct(
         ("cardinality", pa.int64()),
     ]
 )
-FILE_SCHEMA = pa.schema(
-    [
-        ("path", pa.string()),
-        ("size", pa.int64()),
-        ("modification_time", pa.int64()),
-        ("partition_values", STRING_MAP),
-        ("deletion_vector", DELETION_VECTOR),
-        ("base_row_id", pa.int64()),
-        ("default_row_commit_version", pa.int64()),
-    ]
-)
+_COLUMNS: list[tuple[str, pa.DataType]] = [
+    ("path", pa.string()),
+    ("size", pa.int64()),
+    ("modification_time", pa.int64()),
+    ("partition_values", STRING_MAP),
+    ("deletion_vector", DELETION_VECTOR),
+    ("base_row_id", pa.int64()),
+    ("default_row_commit_version", pa.int64()),
+]
+FILE_SCHEMA = pa.schema(_COLUMNS)
 """What every batch of files has; `stats` and `tags` come after it when asked for."""
 
 JSON_STATS = "add.stats"
@@ -75,9 +73,9 @@ class FileColumns:
             schema = schema.append(pa.field("stats", stats_type(self.stats)))
         return schema.append(pa.field("tags", STRING_MAP)) if self.tags else schema
 
-    def batch(self, action: pa.StructArray, where: str) -> pa.RecordBatch:
+    def batch(self, action: ArrowArray, where: str) -> pa.RecordBatch:
         """`add` (or `remove`, `cdc`) actions, all of them valid rows, as a batch of files."""
-        columns: list[pa.Array] = []
+        columns: list[ArrowArray] = []
         try:
             for field in FILE_SCHEMA:
                 if self.unpartitioned and field.name == "partition_values":
@@ -91,8 +89,8 @@ class FileColumns:
                 columns.append(_conform(logged_field(action, "tags"), STRING_MAP, len(action)))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             raise CorruptTableError(
-                f"{where} holds file actions with a field of the wrong type ({str(error)[:200]}). The file is damaged, "
-                "or was not written by a Delta writer."
+                f"{where} holds file actions with a field of the wrong type ({str(error)[:200]}). The file is"
+                " damaged, or was not written by a Delta writer."
             ) from None
         batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
         if batch.column("path").null_count:
@@ -114,7 +112,7 @@ class FileColumns:
             wanted.extend(_leaf_names(PARSED_STATS, list(self.stats)))
         return wanted
 
-    def _stats(self, action: pa.StructArray) -> pa.Array:
+    def _stats(self, action: ArrowArray) -> ArrowArray:
         json = _conform(logged_field(action, "stats"), pa.string(), len(action))
         if self.stats == "json" or self.stats is None:
             return json
@@ -124,7 +122,7 @@ class FileColumns:
         return conform_stats(parsed, self.stats)
 
 
-def _leaf_names(prefix: str, fields: list[pa.Field]) -> Iterator[str]:
+def _leaf_names(prefix: str, fields: list[Any]) -> Iterator[str]:
     for field in fields:
         name = f"{prefix}.{field.name}"
         if pa.types.is_struct(field.type):
@@ -133,13 +131,13 @@ def _leaf_names(prefix: str, fields: list[pa.Field]) -> Iterator[str]:
             yield name
 
 
-def logged_field(action: pa.StructArray, name: str) -> pa.Array | None:
+def logged_field(action: ArrowArray, name: str) -> ArrowArray | None:
     """A field of an action as it was logged, null where the action's struct is; None where no row has it."""
     index = action.type.get_field_index(name)
-    return None if index < 0 else pc.struct_field(action, [index])
+    return None if index < 0 else compute.struct_field(action, [index])
 
 
-def _conform(value: pa.Array | None, wanted: pa.DataType, length: int) -> pa.Array:
+def _conform(value: ArrowArray | None, wanted: Any, length: int) -> ArrowArray:
     if value is None or pa.types.is_null(value.type):
         return pa.nulls(length, wanted)
     if value.type == wanted:
@@ -151,7 +149,7 @@ def _conform(value: pa.Array | None, wanted: pa.DataType, length: int) -> pa.Arr
     return value.cast(wanted)
 
 
-def _vectors(value: pa.Array) -> pa.Array:
+def _vectors(value: ArrowArray) -> ArrowArray:
     if not pa.types.is_struct(value.type):
         raise pa.ArrowTypeError(f"deletionVector is {value.type}")
     if value.null_count == len(value):
@@ -163,13 +161,13 @@ def _vectors(value: pa.Array) -> pa.Array:
     return pa.StructArray.from_arrays(children, fields=list(DELETION_VECTOR), mask=value.is_null())
 
 
-def _string_map(value: pa.Array) -> pa.Array:
+def _string_map(value: ArrowArray) -> ArrowArray:
     if pa.types.is_struct(value.type):
         return _map_of_struct(value)
     return value.cast(STRING_MAP)
 
 
-def _map_of_struct(value: pa.StructArray) -> pa.Array:
+def _map_of_struct(value: ArrowArray) -> ArrowArray:
     """A map from a struct of strings: every field is a key in every row."""
     names: Sequence[str] = [field.name for field in value.type]
     rows, width = len(value), len(names)
@@ -177,11 +175,13 @@ def _map_of_struct(value: pa.StructArray) -> pa.Array:
     if width == 0:
         return _empty_maps(rows)
     keys = string_array(names).take(int64_array(np.tile(np.arange(width), rows)))
-    items = pa.concat_arrays([pc.struct_field(value, [index]).cast(pa.string()) for index in range(width)])
+    items = pa.concat_arrays(
+        [compute.struct_field(value, [index]).cast(pa.string()) for index in range(width)]
+    )
     order = np.arange(rows * width).reshape(width, rows).T.ravel()
     return pa.MapArray.from_arrays(offsets, keys, items.take(int64_array(order)))
 
 
-def _empty_maps(rows: int) -> pa.Array:
+def _empty_maps(rows: int) -> ArrowArray:
     nothing = string_array([])
     return pa.MapArray.from_arrays(int32_array(np.zeros(rows + 1, dtype=np.int32)), nothing, nothing)

@@ -1,7 +1,7 @@
 """`_last_checkpoint`: a pointer to a recent checkpoint, believed only as far as saving a long listing.
 
-It may be missing, garbage, old, or point to a checkpoint that is not there. All it gives is the version a listing
-starts from; what the listing shows decides.
+It may be missing, garbage, old, or point to a checkpoint that is not there. All it gives is the version a
+listing starts from; what the listing shows decides.
 """
 
 from __future__ import annotations

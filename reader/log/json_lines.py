@@ -1,19 +1,21 @@
 """Lines of JSON into Arrow columns, at once and safely.
 
-Arrow's JSON reader is many times faster than a loop over lines, and gives columns without an object per row. It is made
-for friendly input, though: a bare `null` between objects crashes it, text that is not UTF-8 passes unseen, several
-objects on one line are taken as several rows. Each of these is looked for first, and the caller is told to go the
-careful way instead.
+Arrow's JSON reader is many times faster than a loop over lines, and gives columns without an object per row.
+It is made for friendly input, though: a bare `null` between objects crashes it, text that is not UTF-8 passes
+unseen, several objects on one line are taken as several rows. Each of these is looked for first, and the
+caller is told to go the careful way instead.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json as pj
+
+from lakepass.reader.log.arrays import ArrowArray, compute
 
 _NULL_AFTER_OBJECT = re.compile(rb"\}\s*null")
 _BLOCK = 4 << 20
@@ -24,11 +26,13 @@ class NotPlainError(pa.ArrowInvalid):
     """The text is not what the fast reader may be given."""
 
 
-def parse_lines(lines: pa.Array, schema: pa.Schema) -> pa.Table:
-    """One row for each text of an array, each a JSON object; raises ArrowInvalid when it cannot be done safely."""
-    if pc.any(pc.match_substring(lines, "\n")).as_py():
+def parse_lines(lines: ArrowArray, schema: pa.Schema) -> pa.Table:
+    """One row for each text of an array, each a JSON object; raises ArrowInvalid when it cannot be done
+    safely.
+    """
+    if compute.any(compute.match_substring(lines, "\n")).as_py():
         raise NotPlainError("a text holds a line break")
-    joined = pc.binary_join_element_wise(lines, pa.scalar("\n"), pa.scalar(""))
+    joined = compute.binary_join_element_wise(lines, pa.scalar("\n"), pa.scalar(""))
     _, offsets, data = joined.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int32)[joined.offset : joined.offset + len(joined) + 1]
     return parse_text(data.slice(int(bounds[0]), int(bounds[-1] - bounds[0])), schema, len(lines))
@@ -39,7 +43,7 @@ def parse_text(data: pa.Buffer, schema: pa.Schema, rows: int | None = None) -> p
     size = data.size
     if size > _LARGEST:
         raise NotPlainError("too long for one go")
-    codes = np.frombuffer(data, dtype=np.uint8)
+    codes = np.frombuffer(memoryview(data), dtype=np.uint8)
     breaks = np.flatnonzero(codes == ord("\n"))
     starts = np.concatenate(([0], breaks[breaks + 1 < size] + 1)) if size else np.array([], dtype=np.int64)
     if not (codes[starts] == ord("{")).all():
@@ -49,8 +53,9 @@ def parse_text(data: pa.Buffer, schema: pa.Schema, rows: int | None = None) -> p
     text = memoryview(data)
     _check_text(text)
     longest = int(np.diff(np.append(starts, size)).max()) if len(starts) else 0
+    source: Any = pa.BufferReader(data)
     table = pj.read_json(
-        pa.BufferReader(data),
+        source,
         read_options=pj.ReadOptions(block_size=max(_BLOCK, longest + 1), use_threads=True),
         parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
     )

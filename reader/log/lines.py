@@ -1,7 +1,8 @@
 """Lines of JSON from commits, compactions and JSON checkpoints, in pieces of bounded size.
 
-Commits are newline-delimited JSON, one action per line, and may be large. They are read in pieces that end at a line's
-end, so that memory depends on neither the size of a commit nor on what it claims; one line alone must fit.
+Commits are newline-delimited JSON, one action per line, and may be large. They are read in pieces that end at
+a line's end, so that memory depends on neither the size of a commit nor on what it claims; one line alone
+must fit.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def pieces(storage: Storage, status: FileStatus, content: bytes | None = None) -
             rest += data
         if len(rest) > MAX_LINE:
             raise CorruptTableError(
-                f"{status.path} holds a line of more than {MAX_LINE} bytes. No action is that long: the file is "
-                "damaged or made to exhaust its reader."
+                f"{status.path} holds a line of more than {MAX_LINE} bytes. No action is that long: the file"
+                " is damaged or made to exhaust its reader."
             )
     if rest:
         yield rest
@@ -63,7 +64,8 @@ def actions(data: bytes, where: str) -> Iterator[dict[str, Any]]:
             ) from None
         if not isinstance(action, dict):
             raise CorruptTableError(
-                f"{where}, line {number} of a piece, is not an action: a JSON object is wanted. The file is damaged."
+                f"{where}, line {number} of a piece, is not an action: a JSON object is wanted. The file is"
+                " damaged."
             )
         yield action
 

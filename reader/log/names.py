@@ -1,7 +1,7 @@
 """The names of files in `_delta_log`: which version each belongs to and what it is.
 
-Commits `<v>.json`, checksums `<v>.crc`, checkpoints (classic, multi-part, UUID-named) and log compactions. Any other
-name is not ours to understand and is passed over, as the protocol asks.
+Commits `<v>.json`, checksums `<v>.crc`, checkpoints (classic, multi-part, UUID-named) and log compactions.
+Any other name is not ours to understand and is passed over, as the protocol asks.
 """
 
 from __future__ import annotations

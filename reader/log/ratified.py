@@ -1,8 +1,8 @@
 """Commits of a catalog-managed table, as its catalog hands them over.
 
-The catalog alone knows which commits were ratified and not yet published as `<version>.json`. A caller who asked it
-gives the answer to `Table(commits=...)`; these commits then go before published ones, and the last of them is the
-latest version there is.
+The catalog alone knows which commits were ratified and not yet published as `<version>.json`. A caller who
+asked it gives the answer to `Table(commits=...)`; these commits then go before published ones, and the last
+of them is the latest version there is.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class RatifiedCommit:
         version = staged_version(commit)
         if version is None:
             raise CorruptTableError(
-                f"{commit!r} is not the name of a staged commit (<version>.<uuid>.json). Give what the catalog answered, "
-                "or RatifiedCommit(version, content=...) for a commit that it holds inline."
+                f"{commit!r} is not the name of a staged commit (<version>.<uuid>.json). Give what the"
+                " catalog answered, or RatifiedCommit(version, content=...) for a commit that it holds"
+                " inline."
             )
         return cls(version, commit)
 

@@ -1,8 +1,8 @@
 """Replay: which files are live at a version.
 
-Newest first. The commits after the checkpoint are few: for each logical file they name, the last word is found, and
-those whose last word is `add` are live. The checkpoint may be huge: its files stream through and are only probed
-against that set of names. No step makes a Python object for a file.
+Newest first. The commits after the checkpoint are few: for each logical file they name, the last word is
+found, and those whose last word is `add` are live. The checkpoint may be huge: its files stream through and
+are only probed against that set of names. No step makes a Python object for a file.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakepass.reader.location import Location
-from lakepass.reader.log.arrays import bool_array, integers
+from lakepass.reader.log.arrays import ArrowArray, bool_array, compute, integers
 from lakepass.reader.log.cache import LogCache
 from lakepass.reader.log.checkpoints import CheckpointReader
 from lakepass.reader.log.commits import FileActions, all_file_actions, commit_pieces
@@ -41,6 +40,7 @@ def read_tail(
     root: Location,
     commits: Sequence[Commit],
     columns: FileColumns,
+    *,
     partition_columns: Sequence[str],
     cache: LogCache | None = None,
 ) -> Tail:
@@ -51,7 +51,7 @@ def read_tail(
 
 def reconcile(root: Location, read: Sequence[FileActions]) -> Tail:
     """The last word on each logical file; the pieces are in the order of the log."""
-    keys: list[pa.Array] = []
+    keys: list[ArrowArray] = []
     places: list[np.ndarray] = []
     owners: list[np.ndarray] = []
     start = 0
@@ -99,6 +99,6 @@ def checkpoint_files(
         if len(seen):
             known = seen.contains(file_keys(root, batch.column("path"), batch.column("deletion_vector")))
             if known is not None:
-                batch = batch.filter(pc.invert(known))
+                batch = batch.filter(compute.invert(known))
         if batch.num_rows:
             yield batch

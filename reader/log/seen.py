@@ -1,8 +1,9 @@
 """The set of files that commits have named, asked by millions of keys at once.
 
-Arrow's `is_in` builds its table anew for every batch that asks. This set is prepared once: each key has a 64-bit
-fingerprint of its length and some of its bytes, and a small bitmap tells for nearly all keys of a checkpoint that they
-are not in the set. The few that remain are compared byte by byte, so the answer is exact whatever the fingerprints do.
+Arrow's `is_in` builds its table anew for every batch that asks. This set is prepared once: each key has a
+64-bit fingerprint of its length and some of its bytes, and a small bitmap tells for nearly all keys of a
+checkpoint that they are not in the set. The few that remain are compared byte by byte, so the answer is exact
+whatever the fingerprints do.
 """
 
 from __future__ import annotations
@@ -11,10 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from lakepass.reader.log.arrays import bool_array, int64_array, truths
+from lakepass.reader.log.arrays import ArrowArray, bool_array, compute, int64_array, truths
 
 _WINDOW = 8
 _WINDOWS = 4
@@ -25,7 +24,7 @@ _SLOTS_PER_KEY = 32
 class SeenKeys:
     """A fixed set of keys (an Arrow array of bytes, each once)."""
 
-    def __init__(self, keys: pa.BinaryArray) -> None:
+    def __init__(self, keys: ArrowArray) -> None:
         self._keys = keys
         self._sorted: npt.NDArray[np.uint64] | None = None
         prints = _fingerprints(keys)
@@ -45,21 +44,28 @@ class SeenKeys:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def contains(self, keys: pa.BinaryArray) -> pa.BooleanArray | None:
+    @property
+    def nbytes(self) -> int:
+        """How much memory the set holds."""
+        if self._sorted is None:
+            return int(self._keys.nbytes)
+        return int(self._keys.nbytes) + self._sorted.nbytes + self._order.nbytes + self._bitmap.nbytes
+
+    def contains(self, keys: ArrowArray) -> ArrowArray | None:
         """For each key whether it is in the set; None when none is."""
         if len(self._keys) == 0:
             return None
         prints = _fingerprints(keys) if self._sorted is not None else None
         if prints is None or self._sorted is None:
-            found = pc.is_in(keys, value_set=self._keys)
-            return found if pc.any(found).as_py() else None
+            found = compute.is_in(keys, value_set=self._keys)
+            return found if compute.any(found).as_py() else None
         rows = np.flatnonzero(self._bitmap[self._slots(prints)])
         places = np.searchsorted(self._sorted, prints[rows]).clip(max=len(self._sorted) - 1)
         alike = self._sorted[places] == prints[rows]
         rows, places = rows[alike], places[alike]
         if len(rows) == 0:
             return None
-        equal = pc.equal(keys.take(int64_array(rows)), self._keys.take(int64_array(self._order[places])))
+        equal = compute.equal(keys.take(int64_array(rows)), self._keys.take(int64_array(self._order[places])))
         mask = np.zeros(len(keys), dtype=bool)
         mask[rows[truths(equal)]] = True
         return bool_array(mask)
@@ -68,7 +74,7 @@ class SeenKeys:
         return prints >> np.uint64(64 - self._bits)
 
 
-def _fingerprints(keys: pa.BinaryArray) -> npt.NDArray[np.uint64] | None:
+def _fingerprints(keys: ArrowArray) -> npt.NDArray[np.uint64] | None:
     """A number for each key, or None where some key is too short to have one this way."""
     count = len(keys)
     if count == 0 or keys.null_count:

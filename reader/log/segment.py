@@ -1,9 +1,9 @@
 """Which files of the log make up a version: one checkpoint at most, and the commits after it.
 
-One listing finds them, starting where `_last_checkpoint` points when that can be believed. The rules carried out here:
-the newest complete checkpoint wins, a multi-part one with missing parts is ignored, commits must follow one another
-without a gap, a compaction may stand for the commits it covers, and commits that a catalog ratified go before
-published ones.
+One listing finds them, starting where `_last_checkpoint` points when that can be believed. The rules carried
+out here: the newest complete checkpoint wins, a multi-part one with missing parts is ignored, commits must
+follow one another without a gap, a compaction may stand for the commits it covers, and commits that a catalog
+ratified go before published ones.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class LogSegment:
         return self.checkpoint.files[0].status if self.checkpoint else None
 
     def replayed(self) -> tuple[Commit, ...]:
-        """The commits to read for replay, oldest first, with compactions in place of the commits they cover."""
+        """The commits to read for replay, oldest first; compactions stand for the commits they cover."""
         by_start: dict[int, LogFile] = {}
         for compaction in self.compactions:
             best = by_start.get(compaction.version)
@@ -76,12 +76,12 @@ class LogSegment:
         for commit in self.commits:
             if commit.version <= covered:
                 continue
-            compaction = by_start.get(commit.version) if commit.content is None else None
-            if compaction is None:
+            longer = by_start.get(commit.version) if commit.content is None else None
+            if longer is None:
                 chosen.append(commit)
             else:
-                chosen.append(Commit(compaction.version, compaction.end, compaction.status))
-                covered = compaction.end
+                chosen.append(Commit(longer.version, longer.end, longer.status))
+                covered = longer.end
         return tuple(chosen)
 
     def extended(self, commits: Sequence[Commit], checksums: Sequence[LogFile]) -> LogSegment:
@@ -127,7 +127,9 @@ class LogListing:
         return cls(root, _log_files(storage, root, start, end))
 
     def ratify(self, ratified: Mapping[int, RatifiedCommit], storage: Storage) -> None:
-        """Puts the catalog's commits in place of published ones and leaves out what is beyond the last of them."""
+        """Puts the catalog's commits in place of published ones and leaves out what is beyond the last of
+        them.
+        """
         if not ratified:
             return
         latest = max(ratified)
@@ -190,8 +192,8 @@ class LogListing:
         )
         until = f"the next commit is {later}" if later is not None else f"version {version} was wanted"
         raise CorruptTableError(
-            f"The log of {self.root} has a gap: version {missing} ({file_name(missing)}) is missing, {since}, and "
-            f"{until}. Restore the missing commit, or read a version before the gap."
+            f"The log of {self.root} has a gap: version {missing} ({file_name(missing)}) is missing, {since},"
+            f" and {until}. Restore the missing commit, or read a version before the gap."
         )
 
 
@@ -219,12 +221,12 @@ def find_segment(
 def _not_found(everything: LogListing, version: int | None) -> NotATableError | VersionNotFoundError:
     if everything.latest is None:
         return NotATableError(
-            f"{everything.root} is not a Delta table: there is no commit and no checkpoint in {LOG_DIRECTORY}. "
-            "Check the location; it must be the directory that holds _delta_log."
+            f"{everything.root} is not a Delta table: there is no commit and no checkpoint in"
+            f" {LOG_DIRECTORY}. Check the location; it must be the directory that holds _delta_log."
         )
     return VersionNotFoundError(
-        f"Version {version} of {everything.root} cannot be read: the log holds versions {everything.earliest} to "
-        f"{everything.latest}."
+        f"Version {version} of {everything.root} cannot be read: the log holds versions {everything.earliest}"
+        f" to {everything.latest}."
     )
 
 
@@ -253,7 +255,7 @@ def _log_files(storage: Storage, root: Location, start: int, end: int | None) ->
     after = f"{start:020d}." if start else ""
     for status in storage.list(root.join(LOG_DIRECTORY), after):
         if status.name[:1] > "9":
-            # Everything the protocol defines here begins with a digit; what follows are folders of other files.
+            # Everything the protocol defines here begins with a digit; folders of other files follow.
             break
         file = parse_name(status)
         if file is None:

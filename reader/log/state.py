@@ -1,9 +1,9 @@
 """The state of a table beside its files: protocol, metadata, transactions, domain metadata.
 
-The newest of each wins. To open a table only protocol and metadata are wanted, and reading a large checkpoint for them
-would make opening slow, so the version's checksum file (`.crc`), which repeats both, is used where there is one. A
-checksum is no part of the log, though: whoever then lists files has the log compared with it first, and a table whose
-checksum contradicts its log is refused.
+The newest of each wins. To open a table only protocol and metadata are wanted, and reading a large checkpoint
+for them would make opening slow, so the version's checksum file (`.crc`), which repeats both, is used where
+there is one. A checksum is no part of the log, though: whoever then lists files has the log compared with it
+first, and a table whose checksum contradicts its log is refused.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def find_state(
 ) -> TableState:
     """Protocol and metadata of the segment's version.
 
-    `known` is the state at the version where the segment's checkpoint would be: what a snapshot that is brought forward
-    already has.
+    `known` is the state at the version where the segment's checkpoint would be: what a snapshot that is
+    brought forward already has.
     """
     if known is None and segment.checksums:
         checksum = segment.checksums[-1]
@@ -66,8 +66,8 @@ def check_against_log(state: TableState, log: TableState, segment: LogSegment) -
     if theirs != ours:
         differing = ", ".join(name for name in ours if ours[name] != theirs[name])
         raise CorruptTableError(
-            f"The checksum file of version {segment.version} of {segment.root} contradicts the log ({differing}). One of "
-            "them was changed by hand; remove the .crc file if the log is right."
+            f"The checksum file of version {segment.version} of {segment.root} contradicts the log"
+            f" ({differing}). One of them was changed by hand; remove the .crc file if the log is right."
         )
 
 
@@ -130,8 +130,9 @@ def _newest(
             else f"the checkpoint at version {segment.checkpoint.version}"
         )
         raise CorruptTableError(
-            f"The log of {segment.root} has no {' and no '.join(missing)} action from {since} to version "
-            f"{segment.version}, so the table cannot be read. Its first commits or its checkpoint are damaged."
+            f"The log of {segment.root} has no {' and no '.join(missing)} action from {since} to version"
+            f" {segment.version}, so the table cannot be read. Its first commits or its checkpoint are"
+            " damaged."
         )
     from_checksum = base is not None and base.from_checksum and len(found) < 2
     return TableState(protocol, metadata, from_checksum)

@@ -1,9 +1,10 @@
 """Statistics of files as typed columns, only those that are asked for.
 
-`stats` in an action is JSON text; a checkpoint may hold the same as a struct (`stats_parsed`). Both become one struct of
-exactly the columns wanted: a batch of JSON texts is parsed at once, as newline-joined lines with an explicit schema. What
-cannot be read as the wanted type becomes null, which only means that the file cannot be skipped by it. Decimals are
-JSON numbers, which lose digits on the way: their bounds are moved outwards by more than that loss.
+`stats` in an action is JSON text; a checkpoint may hold the same as a struct (`stats_parsed`). Both become
+one struct of exactly the columns wanted: a batch of JSON texts is parsed at once, as newline-joined lines
+with an explicit schema. What cannot be read as the wanted type becomes null, which only means that the file
+cannot be skipped by it. Decimals are JSON numbers, which lose digits on the way: their bounds are moved
+outwards by more than that loss.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from lakepass.reader.log.arrays import ArrowArray, compute
 from lakepass.reader.log.json_lines import parse_lines
 
 _BOUNDS = {"minValues": -1, "maxValues": 1}
@@ -26,18 +27,19 @@ def stats_type(wanted: pa.Schema) -> pa.StructType:
     return pa.struct(list(wanted))
 
 
-def parse_json_stats(texts: pa.Array, wanted: pa.Schema) -> pa.StructArray:
+def parse_json_stats(texts: ArrowArray, wanted: pa.Schema) -> ArrowArray:
     """JSON statistics as a struct with exactly the fields of `wanted`.
 
     >>> wanted = pa.schema([("numRecords", pa.int64()), ("minValues", pa.struct([("id", pa.int64())]))])
-    >>> parse_json_stats(pa.array(['{"numRecords":3,"minValues":{"id":7,"x":"a"}}', None]), wanted).to_pylist()
+    >>> texts = pa.array(['{"numRecords":3,"minValues":{"id":7,"x":"a"}}', None])
+    >>> parse_json_stats(texts, wanted).to_pylist()
     [{'numRecords': 3, 'minValues': {'id': 7}}, None]
     """
     target = stats_type(wanted)
     if len(texts) == 0 or texts.null_count == len(texts):
-        return pa.nulls(len(texts), target)
+        return _nulls(len(texts), target)
     known = texts.is_valid()
-    lines = pc.fill_null(texts, "{}") if texts.null_count else texts
+    lines = compute.fill_null(texts, "{}") if texts.null_count else texts
     try:
         plain = pa.schema([pa.field(field.name, _plain(field.type)) for field in wanted])
         table = parse_lines(lines, plain)
@@ -46,27 +48,33 @@ def parse_json_stats(texts: pa.Array, wanted: pa.Schema) -> pa.StructArray:
     if table is None:
         return _one_by_one(texts, wanted)
     columns = [table.column(field.name).combine_chunks() for field in plain]
-    read = pa.StructArray.from_arrays(columns, fields=list(plain), mask=pc.invert(known))
+    read = pa.StructArray.from_arrays(columns, fields=list(plain), mask=compute.invert(known))
     return conform_stats(read, wanted)
 
 
-def conform_stats(stats: pa.StructArray, wanted: pa.Schema) -> pa.StructArray:
-    """Typed statistics with exactly the fields of `wanted`; a field that is missing or cannot be converted is null."""
+def conform_stats(stats: ArrowArray, wanted: pa.Schema) -> ArrowArray:
+    """Typed statistics with exactly the fields of `wanted`; a field that is missing or cannot be converted is
+    null.
+    """
     columns = [
         _conform(_child(stats, field.name), field.type, _BOUNDS.get(field.name, 0)) for field in wanted
     ]
     filled = [
-        pa.nulls(len(stats), field.type) if column is None else column
+        _nulls(len(stats), field.type) if column is None else column
         for column, field in zip(columns, wanted, strict=True)
     ]
     return pa.StructArray.from_arrays(filled, fields=list(wanted), mask=stats.is_null())
 
 
-def _child(value: pa.Array, name: str) -> pa.Array | None:
+def _nulls(length: int, kind: Any) -> ArrowArray:
+    return pa.nulls(length, kind)
+
+
+def _child(value: ArrowArray, name: str) -> ArrowArray | None:
     if not pa.types.is_struct(value.type):
         return None
     index = value.type.get_field_index(name)
-    return None if index < 0 else pc.struct_field(value, [index])
+    return None if index < 0 else compute.struct_field(value, [index])
 
 
 def _plain(wanted: pa.DataType) -> pa.DataType:
@@ -82,7 +90,7 @@ def _plain(wanted: pa.DataType) -> pa.DataType:
     return pa.string()
 
 
-def _conform(value: pa.Array | None, wanted: pa.DataType, side: int) -> pa.Array | None:
+def _conform(value: ArrowArray | None, wanted: pa.DataType, side: int) -> ArrowArray | None:
     if value is None or value.type == wanted:
         return value
     if pa.types.is_struct(wanted):
@@ -90,7 +98,7 @@ def _conform(value: pa.Array | None, wanted: pa.DataType, side: int) -> pa.Array
             return None
         children = [_conform(_child(value, field.name), field.type, side) for field in wanted]
         filled = [
-            pa.nulls(len(value), field.type) if child is None else child
+            _nulls(len(value), field.type) if child is None else child
             for child, field in zip(children, wanted, strict=True)
         ]
         return pa.StructArray.from_arrays(filled, fields=list(wanted), mask=value.is_null())
@@ -102,18 +110,18 @@ def _conform(value: pa.Array | None, wanted: pa.DataType, side: int) -> pa.Array
         return pa.array([_scalar(each, wanted) for each in value], wanted)
 
 
-def _cast(value: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _cast(value: ArrowArray, wanted: pa.DataType) -> ArrowArray:
     if pa.types.is_timestamp(wanted) and pa.types.is_string(value.type):
         if wanted.tz is None:
             # Some writers put a zone behind a timestamp that has none.
-            value = pc.replace_substring_regex(value, r"(?:Z|[+-]00:?00)$", "")
+            value = compute.replace_substring_regex(value, r"(?:Z|[+-]00:?00)$", "")
         else:
-            zoned = pc.match_substring_regex(value, r"(?:Z|[+-]\d\d:?\d\d)$")
-            value = pc.if_else(zoned, value, pc.binary_join_element_wise(value, "Z", ""))
+            zoned = compute.match_substring_regex(value, r"(?:Z|[+-]\d\d:?\d\d)$")
+            value = compute.if_else(zoned, value, compute.binary_join_element_wise(value, "Z", ""))
     return value.cast(wanted)
 
 
-def _scalar(value: pa.Scalar, wanted: pa.DataType) -> Any:
+def _scalar(value: Any, wanted: pa.DataType) -> Any:
     if not value.is_valid:
         return None
     try:
@@ -122,8 +130,10 @@ def _scalar(value: pa.Scalar, wanted: pa.DataType) -> Any:
         return None
 
 
-def _decimals(value: pa.Array, wanted: pa.Decimal128Type, side: int) -> pa.Array:
-    """Decimals from the nearest double, moved outwards to the next step of the wanted scale that surely bounds."""
+def _decimals(value: ArrowArray, wanted: Any, side: int) -> ArrowArray:
+    """Decimals from the nearest double, moved outwards to the next step of the wanted scale that surely
+    bounds.
+    """
     numbers = value.to_numpy(zero_copy_only=False)
     step = decimal.Decimal(1).scaleb(-wanted.scale)
     largest = decimal.Decimal(10) ** (wanted.precision - wanted.scale) - step
@@ -133,17 +143,19 @@ def _decimals(value: pa.Array, wanted: pa.Decimal128Type, side: int) -> pa.Array
         context.prec = 76
         return pa.array(
             [
-                None
-                if not np.isfinite(each)
-                else max(-largest, min(largest, decimal.Decimal(float(each)).quantize(step, rounding)))
+                (
+                    None
+                    if not np.isfinite(each)
+                    else max(-largest, min(largest, decimal.Decimal(float(each)).quantize(step, rounding)))
+                )
                 for each in moved
             ],
             wanted,
         )
 
 
-def _one_by_one(texts: pa.Array, wanted: pa.Schema) -> pa.StructArray:
-    """The careful way, when a text in the batch does not have the plain types (NaN as text, a damaged text)."""
+def _one_by_one(texts: ArrowArray, wanted: pa.Schema) -> ArrowArray:
+    """The careful way, when a text in the batch does not have the plain types (NaN as text, damage)."""
     rows = [_loaded(text) for text in texts.to_pylist()]
     columns = [
         _column([row.get(field.name) for row in rows], field.type, _BOUNDS.get(field.name, 0))
@@ -162,7 +174,7 @@ def _loaded(text: str | None) -> dict[str, Any]:
     return row if isinstance(row, dict) else {}
 
 
-def _column(values: list[Any], wanted: pa.DataType, side: int) -> pa.Array:
+def _column(values: list[Any], wanted: pa.DataType, side: int) -> ArrowArray:
     if pa.types.is_struct(wanted):
         rows = [value if isinstance(value, dict) else None for value in values]
         children = [
@@ -174,7 +186,7 @@ def _column(values: list[Any], wanted: pa.DataType, side: int) -> pa.Array:
     plain = _plain(wanted)
     column = pa.array([_plain_value(value, plain) for value in values], plain)
     conformed = _conform(column, wanted, side)
-    return pa.nulls(len(values), wanted) if conformed is None else conformed
+    return _nulls(len(values), wanted) if conformed is None else conformed
 
 
 def _plain_value(value: Any, plain: pa.DataType) -> Any:

@@ -1,8 +1,8 @@
 """When each version was committed, and which version was the latest at a time.
 
-With in-commit timestamps, the time is in the commit itself, from the version on that enabled them; before that, and
-without them, it is the commit file's modification time. Files copied together or clocks gone wrong can put those out of
-order, so each is moved to at least one millisecond after the one before.
+With in-commit timestamps, the time is in the commit itself, from the version on that enabled them; before
+that, and without them, it is the commit file's modification time. Files copied together or clocks gone wrong
+can put those out of order, so each is moved to at least one millisecond after the one before.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def in_commit_timestamp(storage: Storage, commit: Commit, cache: LogCache | None
                 return stamp
         break
     raise CorruptTableError(
-        f"{commit.status.path} has no inCommitTimestamp in its commitInfo, although the table has in-commit timestamps "
-        "enabled at that version. The commit was not written by a correct writer."
+        f"{commit.status.path} has no inCommitTimestamp in its commitInfo, although the table has in-commit"
+        " timestamps enabled at that version. The commit was not written by a correct writer."
     )
 
 
@@ -92,7 +92,8 @@ def parse_timestamp(timestamp: str | datetime) -> int:
             timestamp = datetime.fromisoformat(timestamp.strip())
         except ValueError:
             raise DeltaError(
-                f"{timestamp!r} is not a timestamp. Give ISO 8601 text such as '2024-05-01T12:00:00Z', or a datetime."
+                f"{timestamp!r} is not a timestamp. Give ISO 8601 text such as '2024-05-01T12:00:00Z', or a"
+                " datetime."
             ) from None
     if timestamp.tzinfo is None:
         timestamp = timestamp.replace(tzinfo=UTC)
@@ -182,6 +183,6 @@ class Timeline:
     def _outside(self, milliseconds: int) -> VersionNotFoundError:
         first, last = min(self._commits), max(self._commits)
         return VersionNotFoundError(
-            f"No version of {self._root} can be given for {show(milliseconds)}: its versions {first} to {last} were "
-            f"committed from {show(self.at(first))} to {show(self.at(last))}."
+            f"No version of {self._root} can be given for {show(milliseconds)}: its versions {first} to"
+            f" {last} were committed from {show(self.at(first))} to {show(self.at(last))}."
         )

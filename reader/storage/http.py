@@ -1,7 +1,8 @@
 """Files behind plain HTTP addresses, such as the pre-signed URLs of a share.
 
-A path is the address itself, with an optional `#fragment` by which its owner knows the file; the fragment is never
-sent. Addresses end: when the server says so, the owner is asked once for a new one and the request goes on where it was.
+A path is the address itself, with an optional `#fragment` by which its owner knows the file; the fragment is
+never sent. Addresses end: when the server says so, the owner is asked once for a new one and the request goes
+on where it was.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _FIRST_WAIT = 0.2
 _LONGEST_WAIT = 10.0
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 _ENDED = frozenset({400, 401, 403, 410})
-"""What stores answer to an address whose signature has ended; S3 says 403, or 400 when the keys' token ended."""
+"""What stores answer to an address whose signature has ended; S3 says 403, or 400 when the keys' token ended.
+"""
 
 
 class HttpStorage:
@@ -44,7 +46,7 @@ class HttpStorage:
     def __repr__(self) -> str:
         return "HttpStorage()"
 
-    def list(self, directory: str, start_after: str = "") -> Iterator[FileStatus]:
+    def list(self, directory: str, start_after: str = "") -> Iterator[FileStatus]:  # noqa: ARG002
         """HTTP has no listing."""
         raise StorageError(f"Cannot list {shown_address(directory)}: a plain HTTP server lists nothing.")
 
@@ -129,9 +131,8 @@ def _body(
     wanted = length if length is not None else None
     found = bytearray()
     for chunk in answer.iter_raw():
-        if skip:
-            chunk, skip = chunk[skip:], max(skip - len(chunk), 0)
-        found += chunk
+        found += chunk[skip:]
+        skip = max(skip - len(chunk), 0)
         if wanted is not None and len(found) >= wanted:
             break
         if len(found) > limit:
@@ -149,11 +150,12 @@ def _refused(path: str, status: int) -> StorageError:
     shown = shown_address(path)
     if status == 404:
         return FileMissingError(
-            f"Cannot read {shown}: there is no such file. The table changed since it was listed; read it again."
+            f"Cannot read {shown}: there is no such file. The table changed since it was listed; read it"
+            " again."
         )
     if status in (401, 403):
         return AccessRefusedError(
-            f"Cannot read {shown}: the server refused the address (status {status}). It may have ended; list the "
-            "table again."
+            f"Cannot read {shown}: the server refused the address (status {status}). It may have ended; list"
+            " the table again."
         )
     return StorageError(f"Cannot read {shown}: the server answered with status {status}.")

@@ -1,6 +1,7 @@
-"""What the reader asks of a store: names below a directory, bytes of a file, a file that can be read anywhere.
+"""What the reader asks of a store: names in a directory, bytes of a file, a file to read anywhere in.
 
-A path is the full text of one object, decoded: `s3://bucket/table/_delta_log/0….json`, `file:///data/t/part 1.parquet`.
+A path is the full text of one object, decoded: `s3://bucket/table/_delta_log/0….json`, `file:///data/t/part
+1.parquet`.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class TooLargeError(StorageError):
 
     def __init__(self, path: str, size: int, limit: int) -> None:
         super().__init__(
-            f"Cannot read {path!r}: {size} bytes are more than the {limit} that are read at once. If the file is what "
-            "it should be, it is too large for its purpose."
+            f"Cannot read {path!r}: {size} bytes are more than the {limit} that are read at once. If the file"
+            " is what it should be, it is too large for its purpose."
         )
 
 
@@ -45,7 +46,9 @@ class Storage(Protocol):
     """One store with one credential. Pickles as a reference: location and provider, never keys."""
 
     def list(self, directory: str, start_after: str = "") -> Iterator[FileStatus]:
-        """The files directly in a directory, by name, those after `start_after`. A missing directory is empty."""
+        """The files directly in a directory, by name, those after `start_after`. A missing directory is
+        empty.
+        """
         ...
 
     def read(

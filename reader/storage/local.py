@@ -1,7 +1,7 @@
 """Tables in local directories.
 
-A log may name any path, and a link in the directory may lead anywhere, so every file is opened only after its real
-path is seen to lie below the table's own real directory.
+A log may name any path, and a link in the directory may lead anywhere, so every file is opened only after its
+real path is seen to lie below the table's own real directory.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class LocalStorage:
         except OSError as error:
             raise _failed("read", path, error) from None
 
-    def open(self, path: str, size: int | None = None) -> pa.NativeFile:
+    def open(self, path: str, size: int | None = None) -> pa.NativeFile:  # noqa: ARG002
         """The file, read with positioned reads."""
         local = self._real(path)
         try:
@@ -84,8 +84,9 @@ class LocalStorage:
             raise _failed("open", path, error) from None
         if real != self._root and not real.startswith(self._root.rstrip("/") + "/"):
             raise PathRefusedError(
-                f"Refused {path!r}: its real place is outside {self.location}. A link must not lead out of the table; "
-                "if the files belong to the table, give their directory as an auxiliary location."
+                f"Refused {path!r}: its real place is outside {self.location}. A link must not lead out of"
+                " the table; if the files belong to the table, give their directory as an auxiliary"
+                " location."
             )
         return real
 
@@ -93,7 +94,7 @@ class LocalStorage:
 def _failed(operation: str, path: str, error: OSError) -> StorageError:
     if isinstance(error, FileNotFoundError):
         return FileMissingError(
-            f"Cannot {operation} {path!r}: there is no such file. If the log names it, the table's data was deleted "
-            "(vacuum) or moved; read a newer version or restore the file."
+            f"Cannot {operation} {path!r}: there is no such file. If the log names it, the table's data was"
+            " deleted (vacuum) or moved; read a newer version or restore the file."
         )
     return StorageError(f"Cannot {operation} {path!r}: {error.strerror or error}.")

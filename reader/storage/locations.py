@@ -1,7 +1,7 @@
 """The locations a table may be read from, each with its own credential.
 
-The root and the declared auxiliary locations are all there is: a path that lies below none of them is refused,
-whatever the log says.
+The root and the declared auxiliary locations are all there is: a path that lies below none of them is
+refused, whatever the log says.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Storages:
                     return storage
         known = ", ".join(str(location) for location, _ in self._storages)
         raise PathRefusedError(
-            f"Refused {path!r}: it is outside what may be read for this table ({known}). If the files belong to the "
-            "table, declare their directory as an auxiliary location."
+            f"Refused {path!r}: it is outside what may be read for this table ({known}). If the files belong"
+            " to the table, declare their directory as an auxiliary location."
         )
 
     def __repr__(self) -> str:

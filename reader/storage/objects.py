@@ -1,8 +1,8 @@
 """Tables on S3, ADLS Gen2 and Google Cloud Storage, through obstore.
 
-obstore lists with a start, takes a credential provider on all three clouds, and retries throttling and dropped
-connections with backoff. What it does not do is done here: a refused credential is renewed once and the request
-made once more; errors name store, path and operation, and nothing that a request was signed with.
+obstore lists with a start, takes a credential provider on all three clouds, and retries throttling and
+dropped connections with backoff. What it does not do is done here: a refused credential is renewed once and
+the request made once more; errors name store, path and operation, and nothing that a request was signed with.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ObjectStorage:
         return ObjectStorage, (self.location, self._credentials)
 
     def list(self, directory: str, start_after: str = "") -> Iterator[FileStatus]:
-        """The objects directly below a directory after a name, in order; pages are fetched as they are used."""
+        """The objects directly below a directory after a name, in order, page by page."""
         prefix = self._key(directory.rstrip("/"))
         offset = f"{prefix}/{start_after}" if start_after else None
         pages = self._call(
@@ -154,14 +154,14 @@ class ObjectStorage:
         shown = path if len(path) < 500 else path[:500] + "…"
         if isinstance(error, FileNotFoundError):
             return FileMissingError(
-                f"Cannot {operation} {shown}: there is no such object. If the log names it, it was deleted (vacuum) "
-                "or moved; read a newer version or restore the file."
+                f"Cannot {operation} {shown}: there is no such object. If the log names it, it was deleted"
+                " (vacuum) or moved; read a newer version or restore the file."
             )
         reason = _reason(text)
         if _is_refusal(error):
             return AccessRefusedError(
-                f"Cannot {operation} {shown}: the store refused the credential ({reason}). It may have ended, or not be "
-                "for this path."
+                f"Cannot {operation} {shown}: the store refused the credential ({reason}). It may have ended,"
+                " or not be for this path."
             )
         return StorageError(
             f"Cannot {operation} {shown}: {reason}. The request was retried where that could help."
@@ -222,8 +222,8 @@ class _Provider:
 
 def _mismatch(location: Location, keys: object) -> AccessRefusedError:
     return AccessRefusedError(
-        f"The credential for {location} is of another cloud ({type(keys).__name__}). The provider that was given for "
-        "this location answers for a different store."
+        f"The credential for {location} is of another cloud ({type(keys).__name__}). The provider that was"
+        " given for this location answers for a different store."
     )
 
 

@@ -1,8 +1,9 @@
 """A file over ranged reads, for Parquet on object stores and HTTP.
 
-Arrow reads such a file from several threads: it seeks, then reads. Each thread therefore has a position of its
-own. Nothing is cached here; Arrow coalesces column ranges itself (`pre_buffer`), and the size is known from the
-log or a listing, so a Parquet file costs one request for its footer and one for each group of neighbouring columns.
+Arrow reads such a file from several threads: it seeks, then reads. Each thread therefore has a position of
+its own. Nothing is cached here; Arrow coalesces column ranges itself (`pre_buffer`), and the size is known
+from the log or a listing, so a Parquet file costs one request for its footer and one for each group of
+neighbouring columns.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ class RangedFile(io.RawIOBase):
         data = self._fetch(offset, length)
         if len(data) != length:
             raise CorruptTableError(
-                f"{self._path}: {length} bytes were asked for at {offset} and {len(data)} came. The file is shorter "
-                "than the log or the listing says; it was overwritten or cut off."
+                f"{self._path}: {length} bytes were asked for at {offset} and {len(data)} came. The file is"
+                " shorter than the log or the listing says; it was overwritten or cut off."
             )
         return data
 
@@ -84,8 +85,8 @@ class RangedFile(io.RawIOBase):
                 data = self._fetch(start, self._size - start)
                 if len(data) != self._size - start:
                     raise CorruptTableError(
-                        f"{self._path} is not {self._size} bytes long, as the log or the listing says: it was "
-                        "overwritten or cut off."
+                        f"{self._path} is not {self._size} bytes long, as the log or the listing says: it was"
+                        " overwritten or cut off."
                     )
                 self._tail = start, data
             return self._tail
