@@ -18,7 +18,7 @@ from lakepass.broker.config import Settings
 from lakepass.broker.envelope import Envelope
 from lakepass.broker.errors import RequestError
 from lakepass.broker.metrics import Metrics
-from lakepass.broker.routes import credentials, health, lists, tables
+from lakepass.broker.routes import activation, admin, credentials, health, lists, tables
 from lakepass.broker.state import Broker
 
 
@@ -46,6 +46,9 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(tables.router, prefix=settings.server.prefix)
     app.include_router(credentials.router, prefix=settings.server.prefix)
     app.include_router(credentials.unity_catalog_router)
+    app.include_router(activation.router)
+    if settings.admin is not None:
+        app.include_router(admin.router, prefix=settings.admin.prefix)
     app.add_exception_handler(RequestError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _routing_failed)

@@ -13,6 +13,7 @@ import uvicorn
 
 from lakepass.broker.app import create_app
 from lakepass.broker.config import Settings
+from lakepass.broker.http1 import Http1Protocol
 from lakepass.broker.logs import configure_logs
 
 # Threads that write long answers hand the interpreter to the event loop this often, so that a list is
@@ -30,6 +31,7 @@ def serve(settings: Settings) -> None:
     proxies = settings.server.trusted_proxies
     uvicorn.run(
         create_app(settings),
+        http=Http1Protocol,
         host=settings.server.host,
         port=settings.server.port,
         log_config=None,

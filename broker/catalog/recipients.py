@@ -89,6 +89,14 @@ class Recipients:
         with self._session() as session, session.begin():
             return _issue(session, _recipient(session, name), lifetime)
 
+    def adopt_token(self, name: str, digest: str) -> None:
+        """Accept a token that was made elsewhere and of which only the SHA-256 is known."""
+        with self._session() as session, session.begin():
+            recipient = _recipient(session, name)
+            known = session.scalar(select(Token).where(Token.selector == digest[:16]))
+            if known is None:
+                session.add(Token(recipient_id=recipient.id, selector=digest[:16], digest=digest))
+
     def rotate_token(self, name: str, lifetime: timedelta | None, grace: timedelta) -> IssuedToken:
         """A new token; every other one ends after `grace` at the latest."""
         if grace < timedelta(0):
@@ -137,12 +145,17 @@ class Recipients:
             return len(live)
 
     def add_activation(
-        self, name: str, lifetime: timedelta, token_lifetime: timedelta | None = None
+        self, name: str, lifetime: timedelta, token_lifetime: timedelta | None = None, code: str | None = None
     ) -> IssuedActivation:
-        """A code that can be turned into a token once, until `lifetime` is over."""
+        """A code that can be turned into a token once, until `lifetime` is over.
+
+        A deployment that must know the link beforehand gives the code itself, as long as a random one.
+        """
         if lifetime <= timedelta(0):
             raise InvalidParameter("An activation link needs a lifetime above zero.")
-        code = new_secret()
+        if code is not None and len(code) < 32:
+            raise InvalidParameter("An activation code has at least 32 characters, or it could be guessed.")
+        code = code or new_secret()
         hashed = HashedSecret.of(code)
         with self._session() as session, session.begin():
             recipient = _recipient(session, name)

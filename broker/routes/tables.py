@@ -48,9 +48,7 @@ FileIdHeader = Annotated[
     Header(alias=FILE_ID_HEADER, description="parquet or delta: which kind of file ids is wanted."),
 ]
 Version = Annotated[str | None, Query(description="A version of the table; needs shared history.")]
-Timestamp = Annotated[
-    str | None, Query(description="Such as 2022-01-01T00:00:00Z; needs shared history.")
-]
+Timestamp = Annotated[str | None, Query(description="A time; needs shared history.")]
 StartingTimestamp = Annotated[
     str | None, Query(alias="startingTimestamp", description="The earliest version at or after this time.")
 ]
