@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 import pyarrow.compute as pc
 
 from lakepass.reader import paths
+from lakepass.reader.changes import Changes, changes_of
 from lakepass.reader.deltalake_bridge import (
     StorageOptions,
     open_with_deltalake,
@@ -30,6 +31,7 @@ from lakepass.reader.sharing.actions import Column, Header
 from lakepass.reader.sharing.names import TableName
 from lakepass.reader.sharing.profile import origin
 from lakepass.reader.sharing.rest import ResponseFormat, Rest
+from lakepass.reader.sharing.url_changes import UrlChanges
 from lakepass.reader.sharing.urls import UrlSnapshot, UrlTable
 from lakepass.reader.sharing.vended import VendedProvider, provider_for
 from lakepass.reader.snapshot import Snapshot
@@ -61,6 +63,7 @@ class SharedTable(Table):
         self.name = str(name)
         self._rest = rest
         self._table_name = name
+        self._accepted: ResponseFormat = accepted
         self._by_url = UrlTable(rest, name, accepted)
         header = rest.metadata(name)
         self._fresh: Header | None = header
@@ -184,6 +187,26 @@ class SharedTable(Table):
             f"The history of {self.name} is in its log, which url access does not show. Use access='dir' "
             "where the "
             "provider offers it."
+        )
+
+    def changes(
+        self,
+        starting_version: int | None = None,
+        ending_version: int | None = None,
+        starting_timestamp: str | datetime | None = None,
+        ending_timestamp: str | datetime | None = None,
+        **options: Any,
+    ) -> Changes:
+        """The rows inserted, updated and deleted between two versions or times, as a scan."""
+        options.update(
+            starting_version=starting_version,
+            ending_version=ending_version,
+            starting_timestamp=starting_timestamp,
+            ending_timestamp=ending_timestamp,
+        )
+        feed = UrlChanges(self._rest, self._table_name, self._accepted)
+        return self._first_by_directory(
+            lambda table: changes_of(table, **options), lambda: feed.changes(**options)
         )
 
     def commit_actions(

@@ -28,6 +28,7 @@ from lakepass.reader.sharing.hints import hints
 from lakepass.reader.sharing.names import TableName
 from lakepass.reader.sharing.rest import ResponseFormat, Rest, protocol_timestamp
 from lakepass.reader.sharing.signed import Signed, SignedStorages, signed_paths
+from lakepass.reader.storage import Storages
 from lakepass.reader.types import StructType
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class UrlSnapshot:
         # The server has put the catalog's commits, checkpoints and sidecars together already.
         check_readable(self.protocol, str(name), has_commits=True)
         self._signed = Signed(rest, name, self._body, header.version, accepted=accepted)
-        self.storages = SignedStorages(self._signed)
+        self.storages: Storages = SignedStorages(self._signed)
 
     @property
     def version(self) -> int:
