@@ -8,10 +8,8 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_KNOWN = frozenset(
-    ("ARG", "FROM", "ENV", "WORKDIR", "COPY", "RUN", "LABEL", "USER", "EXPOSE", "STOPSIGNAL")
-    + ("HEALTHCHECK", "ENTRYPOINT", "CMD")
-)
+_KNOWN = frozenset({"ARG", "FROM", "ENV", "WORKDIR", "COPY", "RUN", "LABEL", "USER", "EXPOSE", "STOPSIGNAL"})
+_KNOWN |= {"HEALTHCHECK", "ENTRYPOINT", "CMD"}
 _FLAG = re.compile(r"--([a-z-]+)=(\S+)\s+")
 
 
