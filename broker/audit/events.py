@@ -44,8 +44,8 @@ class VendEvent:
     def as_json(self) -> dict[str, Any]:
         """For JSON lines: times as ISO text, absent fields left out."""
         told = {name: value for name, value in asdict(self).items() if value is not None}
-        told = {"at": told.pop("at"), **told}
-        for name in ("at", "expires_at"):
+        told = {"time": told.pop("at"), **told}
+        for name in ("time", "expires_at"):
             if name in told:
                 told[name] = iso(told[name])
         return told

@@ -170,7 +170,7 @@ def test_export_as_json_lines(engine: Engine, tmp_path: Path) -> None:
     log.close()
     first = json.loads((tmp_path / "audit.jsonl.1").read_text())
     assert first == {
-        "at": "2030-01-01T00:00:00.123Z",
+        "time": "2030-01-01T00:00:00.123Z",
         "request_id": "req-1",
         "interface": "delta-sharing",
         "outcome": "vended",
