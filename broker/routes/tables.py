@@ -40,7 +40,7 @@ CapabilitiesHeader = Annotated[
     str | None,
     Header(
         alias=HEADER,
-        description="Such as responseformat=delta;readerfeatures=deletionvectors;includeendstreamaction=true.",
+        description="Such as responseformat=delta;readerfeatures=deletionvectors.",
     ),
 ]
 FileIdHeader = Annotated[

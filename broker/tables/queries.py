@@ -85,7 +85,7 @@ def answer_query(asked: Asked, request: QueryRequest) -> Answer:
         refreshed = asked.tokens.open(asked.purpose("refresh"), request.refresh_token, name="refreshToken")
     snapshot = _queried_snapshot(asked, request, page, refreshed)
     form = asked.capabilities.choose([(snapshot.protocol, snapshot.metadata)])
-    if page is not None and page["order"] != snapshot_order(snapshot):
+    if page is not None and page["order"] != _order(snapshot, form):
         raise InvalidParameter(
             "The page token has expired: the table's log was rewritten. Start again without it."
         )
@@ -106,7 +106,7 @@ def answer_query(asked: Asked, request: QueryRequest) -> Answer:
             asked.purpose("refresh"), {"version": snapshot.version}, _REFRESH_LIFETIME
         )
     query.next_page = _next_page(
-        asked, request.fingerprint(), {"version": snapshot.version, "order": snapshot_order(snapshot)}
+        asked, request.fingerprint(), {"version": snapshot.version, "order": _order(snapshot, form)}
     )
     if page is not None and request.max_files is None:
         query.end_stream = True  # a page always says how it ends
@@ -275,9 +275,9 @@ def _next_page(asked: Asked, fingerprint: str, fixed: dict[str, Any]) -> Callabl
     )
 
 
-def snapshot_order(snapshot: Snapshot) -> str:
-    """Tells whether two snapshots of a version replay the same files of the log, and so in the same order."""
-    return hashlib.sha256(snapshot.replay_id.encode()).hexdigest()[:16]
+def _order(snapshot: Snapshot, form: Format) -> str:
+    """Equal where the same files of the log are replayed in the same way, and so in the same order."""
+    return hashlib.sha256(f"{form}:{snapshot.replay_id}".encode()).hexdigest()[:16]
 
 
 def _physical_partition_columns(metadata: Metadata) -> list[str]:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.broker.lake import Lake, running_lake
 from tests.broker.server import RunningBroker, running_broker
+from tests.clouds.ministack import Ministack
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -17,3 +19,10 @@ def catalog_broker(request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
         database = request.getfixturevalue("postgres").create_database()
     with running_broker(database=database) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def lake(ministack: Ministack) -> Iterator[Lake]:
+    """A broker that shares fixture tables in S3, and a recipient who reads them."""
+    with running_lake(ministack) as lake:
+        yield lake

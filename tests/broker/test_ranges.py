@@ -1,0 +1,242 @@
+"""What changed: queries from a starting version, and change data feeds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.broker.lake import DELTA, Lake, error, files, lines
+from tests.tables.fixtures import fixture
+
+
+def _logged(table: str) -> dict[int, list[dict[str, Any]]]:
+    """The actions of each commit, as they stand in the log."""
+    commits: dict[int, list[dict[str, Any]]] = {}
+    for path in sorted((fixture(table).path / "_delta_log").glob("*.json")):
+        if path.stem.isdigit():
+            commits[int(path.stem)] = [json.loads(line) for line in path.read_text().splitlines()]
+    return commits
+
+
+def _expected(table: str, start: int, end: int) -> list[tuple[int, str]]:
+    """Version and kind of every file that changed data."""
+    return sorted(
+        (version, kind)
+        for version, actions in _logged(table).items()
+        for action in actions
+        for kind in ("add", "remove")
+        if start <= version <= end and kind in action and action[kind]["dataChange"]
+    )
+
+
+@pytest.mark.parametrize("table", ["plain", "partitioned", "schema_evolution", "change_feed"])
+def test_a_range_gives_what_commits_changed(lake: Lake, table: str) -> None:
+    latest = fixture(table).latest
+    for start, end in ((0, latest), (1, latest), (1, 2), (latest, latest)):
+        body = {"startingVersion": start, "endingVersion": end}
+        answer = lake.query(table, body)
+        content = lines(answer)
+        assert answer.headers["delta-table-version"] == str(start)
+        assert content[0] == {"protocol": {"minReaderVersion": 1}}
+        assert content[1]["metaData"]["version"] == start
+        given = sorted(
+            (line[kind]["version"], kind) for line in content for kind in ("add", "remove") if kind in line
+        )
+        assert given == _expected(table, start, end)
+        later = [line["metaData"]["version"] for line in content[2:] if "metaData" in line]
+        logged = [
+            version
+            for version, actions in _logged(table).items()
+            if start < version <= end and any("metaData" in action for action in actions)
+        ]
+        assert later == logged
+        for file in files(answer):
+            assert {
+                "url",
+                "id",
+                "partitionValues",
+                "size",
+                "timestamp",
+                "version",
+                "expirationTimestamp",
+            } <= set(file)
+            assert httpx.get(file["url"]).status_code == 200
+
+
+def test_a_range_in_delta_format_wraps_the_actions(lake: Lake) -> None:
+    for table in ("deletion_vectors", "mapping_name", "plain"):
+        answer = lake.query(table, {"startingVersion": 0}, DELTA)
+        content = lines(answer)
+        assert content[1]["metaData"]["version"] == 0
+        given = sorted(
+            (line["file"]["version"], next(iter(line["file"]["deltaSingleAction"])))
+            for line in content
+            if "file" in line
+        )
+        assert given == _expected(table, 0, fixture(table).latest)
+        assert all("timestamp" in file for file in files(answer))
+
+
+def test_metadata_travels_in_its_place(lake: Lake) -> None:
+    content = lines(lake.query("schema_evolution", {"startingVersion": 0}))[2:]
+    versions = [next(iter(line.values()))["version"] for line in content]
+    assert versions == sorted(versions)
+
+
+def test_historical_protocol_when_asked_for(lake: Lake) -> None:
+    changed = [
+        version
+        for version, actions in _logged("mapping_name").items()
+        if version > 0 and any("protocol" in action for action in actions)
+    ]
+    plain = lines(lake.query("mapping_name", {"startingVersion": 0}, DELTA))
+    asked = lines(
+        lake.query("mapping_name", {"startingVersion": 0, "includeHistoricalProtocol": True}, DELTA)
+    )
+    assert len([line for line in plain if "protocol" in line]) == 1
+    assert len([line for line in asked if "protocol" in line]) == 1 + len(changed)
+
+
+def test_a_range_without_data_gives_two_lines(lake: Lake) -> None:
+    assert len(lines(lake.query("empty", {"startingVersion": 0}))) == 2
+
+
+def test_commits_lost_behind_a_checkpoint(lake: Lake) -> None:
+    held = sorted(_logged("checkpoint_truncated"))
+    assert held[0] > 0
+    assert lake.query("checkpoint_truncated").status_code == 200
+    assert lake.query("checkpoint_truncated", {"startingVersion": held[-1]}).status_code == 200
+    error(lake.query("checkpoint_truncated", {"startingVersion": 0}), code="INVALID_PARAMETER_VALUE")
+
+
+@pytest.mark.parametrize("form", [{}, DELTA])
+def test_pages_of_a_range(lake: Lake, form: dict[str, str]) -> None:
+    body = {"startingVersion": 0}
+    whole = lines(lake.query("schema_evolution", body, form))
+    gathered: list[Any] = []
+    token: str | None = None
+    while True:
+        page = lines(
+            lake.query(
+                "schema_evolution", {**body, "maxFiles": 1, **({"pageToken": token} if token else {})}, form
+            )
+        )
+        assert page[:2] == whole[:2]
+        gathered += page[2:-1]
+        assert len([line for line in page[2:] if "metaData" not in line]) == 2
+        token = page[-1]["endStreamAction"].get("nextPageToken")
+        if token is None:
+            break
+    assert [_identity(line) for line in gathered] == [_identity(line) for line in whole[2:]]
+
+
+def _identity(line: dict[str, Any]) -> Any:
+    kind, content = next(iter(line.items()))
+    return kind, content["version"], content.get("id")
+
+
+@pytest.mark.parametrize("table", ["change_feed", "change_feed_deletion_vectors", "change_feed_mapping"])
+@pytest.mark.parametrize("form", [{}, DELTA])
+def test_changes(lake: Lake, table: str, form: dict[str, str]) -> None:
+    latest = fixture(table).latest
+    answer = lake.changes(table, form, startingVersion=0)
+    if not form and table != "change_feed":
+        error(answer, code="UNSUPPORTED_OPERATION")
+        return
+    content = lines(answer)
+    assert answer.headers["delta-table-version"] == "0"
+    assert content[1]["metaData"]["version"] == latest
+    assert len([line for line in content if "metaData" in line]) == 1
+    expected = []
+    for version, actions in _logged(table).items():
+        kinds = [kind for action in actions for kind in ("cdc",) if kind in action]
+        if not kinds:
+            kinds = [
+                kind
+                for action in actions
+                for kind in ("add", "remove")
+                if kind in action and action[kind]["dataChange"]
+            ]
+        expected += [(version, kind) for kind in kinds]
+    given = []
+    for line in content[2:]:
+        if form:
+            given.append((line["file"]["version"], next(iter(line["file"]["deltaSingleAction"]))))
+        else:
+            kind, file = next(iter(line.items()))
+            given.append((file["version"], "cdc" if kind == "cdf" else kind))
+    assert sorted(given) == sorted(expected)
+    assert {kind for _, kind in given} & {"cdc", "remove"}
+
+
+def test_changes_with_historical_metadata(lake: Lake) -> None:
+    content = lines(lake.changes("change_feed", startingVersion=0, includeHistoricalMetadata="true"))
+    assert content[1]["metaData"]["version"] == 0
+    table = "change_feed_mapping"
+    content = lines(lake.changes(table, DELTA, startingVersion=0, includeHistoricalMetadata="true"))
+    versions = [line["metaData"]["version"] for line in content if "metaData" in line]
+    logged = [
+        version
+        for version, actions in _logged(table).items()
+        if any("metaData" in action for action in actions)
+    ]
+    assert versions == logged
+
+
+def test_changes_in_pages(lake: Lake) -> None:
+    whole = files(lake.changes("change_feed", startingVersion=0))
+    gathered: list[str] = []
+    token = None
+    while True:
+        parameters = {"startingVersion": 0, "maxFiles": 2} | ({"pageToken": token} if token else {})
+        page = lines(lake.changes("change_feed", **parameters))
+        gathered += [file["id"] for file in files(lake.changes("change_feed", **parameters))]
+        token = page[-1]["endStreamAction"].get("nextPageToken")
+        if token is None:
+            break
+    assert gathered == [file["id"] for file in whole]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"endingVersion": 3},
+        {"startingVersion": 0, "startingTimestamp": "2022-01-01T00:00:00Z"},
+        {"startingVersion": 0, "endingVersion": 1, "endingTimestamp": "2022-01-01T00:00:00Z"},
+        {"startingVersion": 3, "endingVersion": 1},
+        {"startingVersion": 999},
+        {"startingVersion": -1},
+        {"startingVersion": "x"},
+        {"startingTimestamp": "2022-01-01"},
+        {"startingTimestamp": "2999-01-01T00:00:00Z"},
+        {"startingVersion": 0, "endingTimestamp": "1999-01-01T00:00:00Z"},
+        {"startingVersion": 0, "maxFiles": 0},
+        {"startingVersion": 0, "maxFiles": "string"},
+        {"startingVersion": 0, "pageToken": "garbage"},
+    ],
+)
+def test_a_range_of_changes_that_means_nothing_is_refused(lake: Lake, parameters: dict[str, Any]) -> None:
+    error(lake.changes("change_feed", **parameters))
+
+
+def test_changes_where_the_feed_was_off(lake: Lake) -> None:
+    assert "cdf is not enabled" in error(lake.changes("plain", startingVersion=0))
+    table = "change_feed_enabled_later"
+    on = min(
+        version
+        for version, actions in _logged(table).items()
+        for action in actions
+        if action.get("metaData", {}).get("configuration", {}).get("delta.enableChangeDataFeed") == "true"
+    )
+    assert f"version {on - 1}" in error(lake.changes(table, startingVersion=on - 1))
+    assert lake.changes(table, startingVersion=on).status_code == 200
+
+
+def test_changes_by_time(lake: Lake) -> None:
+    whole = lake.changes("change_feed", startingTimestamp="2000-01-01T00:00:00Z")
+    assert whole.headers["delta-table-version"] == "0"
+    assert len(files(whole)) == len(files(lake.changes("change_feed", startingVersion=0)))
