@@ -7,6 +7,7 @@ are about them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +16,22 @@ import pyarrow.parquet as pq
 from lakepass.reader.errors import CorruptTableError
 from lakepass.reader.storage import Storage
 
-BATCH_ROWS = 131_072
 _FEWEST_ROWS = 1_024
-_BATCH_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class BatchSize:
+    """How large batches may be; whichever bound is reached first holds."""
+
+    rows: int
+    bytes: int
+
+
+STREAMED = BatchSize(131_072, 32 << 20)
+"""For rows that are passed on: a few batches are all the memory that is taken."""
+COLLECTED = BatchSize(1 << 20, 256 << 20)
+"""For rows that are all kept: fewer batches are read faster."""
+
 _DICTIONARY_BYTES = 3.5
 """A plain text takes at least four bytes; below this, a column chunk points into a dictionary."""
 
@@ -25,8 +39,11 @@ _DICTIONARY_BYTES = 3.5
 class DataFile:
     """A Parquet file of a table."""
 
-    def __init__(self, path: str, storage: Storage, size: int | None) -> None:
+    def __init__(
+        self, path: str, storage: Storage, size: int | None, batch_size: BatchSize = STREAMED
+    ) -> None:
         self.path = path
+        self._batch_size = batch_size
         # Ranges are fetched together where each request costs a round trip.
         self._options: dict[str, Any] = {
             "coerce_int96_timestamp_unit": "us",
@@ -98,7 +115,7 @@ class DataFile:
         """How many rows make a batch of a moderate size."""
         rows = self.row_counts[group]
         width = max(self.metadata.row_group(group).total_byte_size, 1) / max(rows, 1)
-        return int(min(BATCH_ROWS, max(_FEWEST_ROWS, _BATCH_BYTES / width)))
+        return int(min(self._batch_size.rows, max(_FEWEST_ROWS, self._batch_size.bytes / width)))
 
     def batches(self, group: int, leaves: tuple[int, ...]) -> Iterator[tuple[int, int, Any]]:
         """Position, number of rows and record batch, for the leaves of one row group."""

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lakepass.reader.data import deletion_vectors
 from lakepass.reader.data.conform import Conform
 from lakepass.reader.data.deletion_vectors import DeletionVector, Descriptor
-from lakepass.reader.data.files import DataFile
+from lakepass.reader.data.files import STREAMED, BatchSize, DataFile
 from lakepass.reader.data.layout import Layout, Mapping, find_columns
 from lakepass.reader.data.projection import OutputColumn, extract, prune
 from lakepass.reader.data.row_groups import group_bounds
@@ -75,7 +75,8 @@ class ReadPlan:
 class FileReader:
     """The rows of one file, as a stream of batches of the plan's schema."""
 
-    def __init__(self, plan: ReadPlan, file: ScanFile) -> None:
+    def __init__(self, plan: ReadPlan, file: ScanFile, batch_size: BatchSize = STREAMED) -> None:
+        self._batch_size = batch_size
         self._plan = plan
         self._file = file
         self._conform = Conform(file.path, plan.mapping)
@@ -86,7 +87,8 @@ class FileReader:
         """The file's rows; nothing is read before the first batch is asked for."""
         vector = self._vector(self._file.deletion_vector, self._file.vector_path)
         self._earlier = self._vector(self._file.earlier_vector, self._file.earlier_vector_path)
-        data = DataFile(self._file.path, self._plan.storages.storage_for(self._file.path), self._file.size)
+        storage = self._plan.storages.storage_for(self._file.path)
+        data = DataFile(self._file.path, storage, self._file.size, self._batch_size)
         try:
             if vector is not None and vector.last >= data.num_rows:
                 raise CorruptTableError(

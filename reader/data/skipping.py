@@ -31,7 +31,7 @@ from lakepass.reader.types import (
 _SLACK_US = 1000
 """Statistics cut timestamps down to milliseconds."""
 _LAST_US = (1 << 63) - 1 - _SLACK_US
-_NOTHING = pa.scalar(None, pa.int64())
+_NOTHING = pa.nulls(1, pa.int64())[0]
 
 
 class FileSkipping:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from lakepass.reader.data.files import COLLECTED, STREAMED, BatchSize
 from lakepass.reader.data.read_ahead import read_ahead, workers_for
 from lakepass.reader.data.reading import FileReader, ReadPlan, ScanFile
 
@@ -31,7 +32,8 @@ def stream(
     first = list(itertools.islice(waiting, 2))
     if not first or limit == 0:
         return
-    sources = (_source(plan, file, done) for plan, file in itertools.chain(first, waiting))
+    size = COLLECTED if depth is None else STREAMED
+    sources = (_source(plan, file, size, done) for plan, file in itertools.chain(first, waiting))
     if len(first) == 1:
         rows = next(sources)()
     else:
@@ -59,9 +61,11 @@ def count_rows(files: Iterable[tuple[ReadPlan, ScanFile]], limit: int | None) ->
     return sum(batch.num_rows for batch in stream(bare, limit, depth=2))
 
 
-def _source(plan: ReadPlan, file: ScanFile, done: Done | None) -> Callable[[], Iterator[pa.RecordBatch]]:
+def _source(
+    plan: ReadPlan, file: ScanFile, size: BatchSize, done: Done | None
+) -> Callable[[], Iterator[pa.RecordBatch]]:
     def batches() -> Iterator[pa.RecordBatch]:
-        yield from (batch for batch in FileReader(plan, file).batches() if batch.num_rows)
+        yield from (batch for batch in FileReader(plan, file, size).batches() if batch.num_rows)
         if done is not None:
             done(file)
 

@@ -56,7 +56,7 @@ from lakepass.reader.types import (
 )
 
 _DIGITS = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 20}
-NULL = Literal(pa.scalar(None, pa.null()), VOID)
+NULL = Literal(pa.nulls(1)[0], VOID)
 
 
 def compare(operator: str, left: Value, right: Value) -> Predicate:

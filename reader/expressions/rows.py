@@ -34,7 +34,8 @@ from lakepass.reader.types import FLOATING
 Rows: TypeAlias = Any
 """An Arrow array with a value for each row, or a scalar for all of them."""
 
-_UNKNOWN: Any = pa.scalar(None, pa.bool_())
+# Not `pa.scalar`: it loads pandas where that is installed, which importing this module should not.
+_UNKNOWN: Any = pa.nulls(1, pa.bool_())[0]
 _COMPUTE: dict[str, Callable[..., Any]] = {
     "=": pc.equal,
     "<": pc.less,
