@@ -90,6 +90,25 @@ class Environment:
             check=False,
         )
 
+    def install(self, *arguments: str) -> None:
+        """What pip does with `arguments`, here."""
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "--python",
+                str(self.bin / "python"),
+                "install",
+                "--quiet",
+                *arguments,
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
     def python(self, code: str) -> str:
         """What `code` prints; an error is an error here."""
         done = self.run("python", "-c", code)
@@ -118,8 +137,8 @@ def build_wheel(folder: Path) -> Wheel:
 
 
 def empty_environment(folder: Path) -> Environment:
-    """A virtual environment with nothing but pip."""
-    venv.create(folder, with_pip=True)
+    """A virtual environment with nothing in it."""
+    venv.create(folder, with_pip=False)
     return Environment(folder)
 
 

@@ -33,7 +33,7 @@ BASE = {
         "certifi",
         "typing-extensions",
     ),
-    *("typer", "rich", "click", "shellingham", "markdown-it-py", "mdurl", "pygments", "annotated-doc"),
+    *("typer", "rich", "shellingham", "markdown-it-py", "mdurl", "pygments", "annotated-doc"),
     *("pydantic", "pydantic-core", "annotated-types", "typing-inspection"),  # typer's
 }
 """All that a reader's install brings. A new name here is a cost for every user: think twice."""
@@ -83,23 +83,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
 def base(wheel: Wheel, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """What `pip install lakepass` gives, by pip itself, in an empty environment."""
     environment = empty_environment(tmp_path_factory.mktemp("base") / "venv")
-    constraints = str(ROOT / "constraints.txt")
-    installed = subprocess.run(
-        [
-            environment.bin / "python",
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--constraint",
-            constraints,
-            wheel.file,
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert installed.returncode == 0, installed.stderr
+    environment.install("--constraint", str(ROOT / "constraints.txt"), str(wheel.file))
     return environment
 
 
@@ -211,16 +195,7 @@ def test_a_strict_editable_install_maps_the_folders(tmp_path: Path) -> None:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, sources / name)
     environment = empty_environment(tmp_path / "venv")
-    options = [
-        "--quiet",
-        "--no-deps",
-        "--config-settings",
-        "editable_mode=strict",
-        "--editable",
-        str(sources),
-    ]
-    done = environment.run("python", "-m", "pip", "install", *options)
-    assert done.returncode == 0, done.stderr
+    environment.install("--no-deps", "--config-settings", "editable_mode=strict", "--editable", str(sources))
     (links,) = sources.glob("build/__editable__.lakepass-*")
     mapped = {folder.name for folder in (links / "lakepass").iterdir()}
     assert mapped == set(PACKAGES)
