@@ -64,13 +64,14 @@ def _add(
     *,
     link_lifetime: LinkLifetime = "7d",
     token_lifetime: Lifetime = None,
+    activation_sha256: Annotated[
+        str | None,
+        typer.Option(help="SHA-256 of the link's code, for a deployment that makes the code itself."),
+    ] = None,
     if_absent: IfAbsentOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Create a recipient and print a link that gives it the profile file, once.
-
-    LAKEPASS_ACTIVATION_CODE, when set, is the link's code, for deployments that must know it beforehand.
-    """
+    """Create a recipient and print a link that gives it the profile file, once."""
     settings = load_settings(config)
     from lakepass.broker.errors import Conflict
 
@@ -84,7 +85,7 @@ def _add(
         return
     for each in share or ():
         recipients.grant(name, each)
-    _print_link(settings, name, link_lifetime, token_lifetime, as_json=as_json)
+    _print_link(settings, name, link_lifetime, token_lifetime, activation_sha256, as_json=as_json)
 
 
 @_RECIPIENTS.command("link")
@@ -225,12 +226,20 @@ def _origin(settings: Settings) -> str:
 
 
 def _print_link(
-    settings: Settings, name: str, link_lifetime: str, token_lifetime: str | None, *, as_json: bool
+    settings: Settings,
+    name: str,
+    link_lifetime: str,
+    token_lifetime: str | None,
+    digest: str | None = None,
+    *,
+    as_json: bool,
 ) -> None:
-    code = os.environ.get("LAKEPASS_ACTIVATION_CODE") or None
     made = open_catalog(settings).recipients.add_activation(
-        name, _span(link_lifetime) or timedelta(days=7), _span(token_lifetime), code
+        name, _span(link_lifetime) or timedelta(days=7), _span(token_lifetime), digest
     )
+    if made.code is None:
+        done(f"Whoever has the code can activate {made.recipient} once, until {moment(made.expires_at)}.")
+        return
     url = f"{_origin(settings)}/activate/{made.code}"
     if as_json:
         print_json({"recipient": made.recipient, "url": url, "expiresAt": made.expires_at})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -38,7 +39,8 @@ class IssuedActivation:
     """A new activation code, to be sent to the recipient as a link."""
 
     recipient: str
-    code: str = field(repr=False)
+    code: str | None = field(repr=False)
+    """None when only its hash is known here."""
     expires_at: int
 
 
@@ -145,18 +147,22 @@ class Recipients:
             return len(live)
 
     def add_activation(
-        self, name: str, lifetime: timedelta, token_lifetime: timedelta | None = None, code: str | None = None
+        self,
+        name: str,
+        lifetime: timedelta,
+        token_lifetime: timedelta | None = None,
+        digest: str | None = None,
     ) -> IssuedActivation:
         """A code that can be turned into a token once, until `lifetime` is over.
 
-        A deployment that must know the link beforehand gives the code itself, as long as a random one.
+        A deployment that must know the link beforehand keeps the code and gives its SHA-256.
         """
         if lifetime <= timedelta(0):
             raise InvalidParameter("An activation link needs a lifetime above zero.")
-        if code is not None and len(code) < 32:
-            raise InvalidParameter("An activation code has at least 32 characters, or it could be guessed.")
-        code = code or new_secret()
-        hashed = HashedSecret.of(code)
+        if digest is not None and not re.fullmatch("[0-9a-f]{64}", digest):
+            raise InvalidParameter("An activation code's SHA-256 is 64 hexadecimal digits in lower case.")
+        code = new_secret() if digest is None else None
+        hashed = HashedSecret.of(code) if code is not None else HashedSecret(str(digest)[:16], str(digest))
         with self._session() as session, session.begin():
             recipient = _recipient(session, name)
             expires_at = now_ms() + int(lifetime.total_seconds() * 1000)
