@@ -25,7 +25,15 @@ from lakepass.reader.errors import CorruptTableError, DeltaError, FilterError
 from lakepass.reader.expressions.tree import Predicate
 from lakepass.reader.log.changes import CommitActions
 from lakepass.reader.outputs import Outputs
-from lakepass.reader.scan import FileSource, Filter, mapping_mode, parse_filter, table_columns
+from lakepass.reader.scan import (
+    TASK_BYTES,
+    FileSource,
+    Filter,
+    ScanTask,
+    mapping_mode,
+    parse_filter,
+    table_columns,
+)
 from lakepass.reader.types import LONG, STRING, TIMESTAMP, StructField, StructType
 
 CHANGE_TYPE = "_change_type"
@@ -149,6 +157,21 @@ class Changes(Outputs):
     def count(self) -> int:
         """How many changes there are, by reading."""
         return count_rows(self._files(), self.limit)
+
+    def tasks(self, target_bytes: int = TASK_BYTES) -> list[ScanTask]:
+        """The changes cut into shares of about `target_bytes`, which pickle; a limit holds for each."""
+        tasks: list[ScanTask] = []
+        filled = 0
+        for plan, file in self._files():
+            size = length_of(file)
+            last = tasks[-1] if tasks else None
+            if last is not None and last.plan is plan and filled + size <= target_bytes:
+                tasks[-1] = replace(last, files=(*last.files, file))
+                filled += size
+            else:
+                tasks.append(ScanTask(plan, (file,), self.limit))
+                filled = size
+        return tasks
 
     def _stream(self, *, depth: int | None, done: Done | None) -> Iterator[pa.RecordBatch]:
         return stream(self._files(), self.limit, depth=depth, done=done)
