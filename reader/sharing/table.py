@@ -16,13 +16,20 @@ import pyarrow.compute as pc
 
 from lakepass.reader import paths
 from lakepass.reader.changes import Changes, changes_of
+from lakepass.reader.credentials import Credential
 from lakepass.reader.deltalake_bridge import (
     StorageOptions,
     open_with_deltalake,
     renewing_options,
     static_options,
 )
-from lakepass.reader.errors import DeltaError, SharingError, UnsupportedTableError, VersionNotFoundError
+from lakepass.reader.errors import (
+    DeltaError,
+    PathRefusedError,
+    SharingError,
+    UnsupportedTableError,
+    VersionNotFoundError,
+)
 from lakepass.reader.history import HistoryEntry
 from lakepass.reader.location import Location, longest_match
 from lakepass.reader.log.changes import CommitActions
@@ -68,6 +75,7 @@ class SharedTable(Table):
         header = rest.metadata(name)
         self._fresh: Header | None = header
         modes = header.extra.get("accessModes")
+        self._offered = tuple(str(mode) for mode in modes or ("url",))
         self._choice: Choice = choose(access, modes, self.name, location_given=location is not None)
         self._directory: Table | None = None
         self._providers: dict[Location, VendedProvider] = {}
@@ -99,6 +107,27 @@ class SharedTable(Table):
     def access(self) -> Mode:
         """`dir` or `url`: how the table is read."""
         return self._choice.mode
+
+    @property
+    def offered_modes(self) -> tuple[str, ...]:
+        """What the server offers, whether this reader knows it or not."""
+        return self._offered
+
+    def credential(self, location: str | Location | None = None) -> Credential:
+        """A credential for the table's root, or for one of its other locations, that has not ended."""
+        if self._directory is None:
+            raise AccessModeError(
+                f"{self.name} is read by URL and has no credential. Use access='dir' where the provider "
+                "offers it."
+            )
+        place = self._directory.location
+        if location is not None:
+            place = location if isinstance(location, Location) else Location.parse(location)
+        provider = self._providers.get(place)
+        if provider is None:
+            known = ", ".join(str(one) for one in self._providers)
+            raise PathRefusedError(f"{place} is not a location of {self.name}; its locations are {known}.")
+        return provider()
 
     @property
     def location(self) -> Location | None:  # type: ignore[override]  # unknown in url mode
