@@ -18,9 +18,8 @@ from lakepass.broker.catalog.lookups import TableRow
 from lakepass.broker.protocol.file_lines import FileLines
 from lakepass.broker.protocol.state_lines import end_line, metadata_line, protocol_line
 from lakepass.broker.tables.answer import FILES_AT_ONCE
+from lakepass.broker.tables.pruning import Prune
 from lakepass.reader.snapshot import Snapshot
-
-Prune = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 @dataclass
