@@ -25,7 +25,7 @@ from lakepass.reader.log.changes import CommitActions, commit_sequence
 from lakepass.reader.log.files import FileColumns
 from lakepass.reader.log.ratified import RatifiedCommit, ratified_commits
 from lakepass.reader.log.segment import LogListing
-from lakepass.reader.log.timeline import InCommitTimestamps, Timeline, parse_timestamp
+from lakepass.reader.log.timeline import Timeline, parse_timestamp
 from lakepass.reader.snapshot import LogSource, Snapshot
 from lakepass.reader.storage import Storages
 
@@ -103,10 +103,9 @@ class Table:
                 f"Commits {start} to {last} of {self.location} cannot be read:"
                 f" {start if missing is None else missing} is not there; the log holds {held}."
             )
-        stamped = InCommitTimestamps.of(self.snapshot()._state) is not None
         commits = [listing.commits[each] for each in wanted]
         columns = FileColumns(stats, tags)
-        return commit_sequence(self._source.storage, commits, self._source.cache, columns, stamped=stamped)
+        return commit_sequence(self._source.storage, commits, self._source.cache, columns)
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """What was done to the table, newest first."""

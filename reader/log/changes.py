@@ -79,12 +79,12 @@ def read_commit(
 
 
 def commit_sequence(
-    storage: Storage, commits: list[Commit], cache: LogCache | None, columns: FileColumns, *, stamped: bool
+    storage: Storage, commits: list[Commit], cache: LogCache | None, columns: FileColumns
 ) -> Iterator[CommitActions]:
-    """Each commit in order; `stamped` says that the table's commits carry their own times."""
+    """Each commit in order, with the time it carries, or its file's time made monotonic."""
     previous: int | None = None
     for commit in commits:
         result, stamp = read_commit(storage, commit, cache, columns)
         time = result.timestamp_ms if previous is None else max(result.timestamp_ms, previous + 1)
-        previous = stamp if stamped and stamp is not None else time
+        previous = time if stamp is None else stamp
         yield replace(result, timestamp_ms=previous)

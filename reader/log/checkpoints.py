@@ -66,7 +66,7 @@ class CheckpointReader:
             if status.path.endswith(".json"):
                 yield from self._json_structs(status)
                 continue
-            for batch in self._batches(status, columns.leaves(), "add"):
+            for batch in self._batches(status, columns.leaves(), "add", as_json=columns.stats == "json"):
                 column = batch.column(0)
                 if not pa.types.is_struct(column.type):
                     raise _damaged(status.path, f"its add column is {column.type}")
@@ -118,7 +118,7 @@ class CheckpointReader:
                         if action.get(name) is not None:
                             yield name, action[name]
             return
-        for batch in self._batches(status, list(names), None):
+        for batch in self._batches(status, list(names)):
             for name in batch.schema.names:
                 column = batch.column(name)
                 if column.null_count < len(column):
@@ -126,17 +126,17 @@ class CheckpointReader:
                         yield name, row
 
     def _batches(
-        self, status: FileStatus, columns: list[str], wanted: str | None
+        self, status: FileStatus, columns: list[str], wanted: str | None = None, *, as_json: bool = False
     ) -> Iterator[pa.RecordBatch]:
         """Batches of the given leaves; row groups without the wanted action are left out."""
         file = self._open(status)
-        present = _present(file, columns)
+        present = _present(file, columns, as_json=as_json)
         if not present:
             return
         groups = [
             index
             for index in range(file.metadata.num_row_groups)
-            if wanted is None or not _lacks(file.metadata.row_group(index), f"{wanted}.path")
+            if wanted is None or not _lacks(file.metadata.row_group(index), wanted)
         ]
         if not groups:
             return
@@ -159,22 +159,28 @@ class CheckpointReader:
             raise _unreadable(status.path, error) from None
 
 
-def _present(file: pq.ParquetFile, columns: list[str]) -> list[str]:
-    """Those of the leaves that the file has; parsed statistics go before the same as JSON."""
+def _present(file: pq.ParquetFile, columns: list[str], *, as_json: bool) -> list[str]:
+    """Those of the leaves that the file has; of statistics in two forms the wanted one."""
     known = [file.schema.column(index).path for index in range(len(file.schema))]
     present = [name for name in columns if any(path == name or path.startswith(name + ".") for path in known)]
-    if JSON_STATS in present and any(name.startswith(PARSED_STATS) for name in present):
-        present.remove(JSON_STATS)
+    parsed = [name for name in present if name.startswith(PARSED_STATS)]
+    if JSON_STATS in present and parsed:
+        unwanted = parsed if as_json else [JSON_STATS]
+        return [name for name in present if name not in unwanted]
     return present
 
 
-def _lacks(group: pq.RowGroupMetaData, leaf: str) -> bool:
+def _lacks(group: pq.RowGroupMetaData, action: str) -> bool:
+    """Whether a row group surely holds none of an action: two of its fields are null in every row."""
+    empty = 0
     for index in range(group.num_columns):
         column = group.column(index)
-        if column.path_in_schema == leaf:
+        if column.path_in_schema in (f"{action}.path", f"{action}.size"):
             stats = column.statistics
-            return bool(stats and stats.null_count == group.num_rows)
-    return False
+            if stats is None or stats.null_count != group.num_rows:
+                return False
+            empty += 1
+    return empty == 2
 
 
 def _damaged(path: str, why: str) -> CorruptTableError:

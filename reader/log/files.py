@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakepass.reader.errors import CorruptTableError
 from lakepass.reader.log.arrays import ArrowArray, compute, int32_array, int64_array, string_array
-from lakepass.reader.log.stats import conform_stats, parse_json_stats, stats_type
+from lakepass.reader.log.stats import conform_stats, parse_json_stats, stats_as_json, stats_type
 
 STRING_MAP: pa.DataType = pa.map_(pa.string(), pa.string())
 DELETION_VECTOR: pa.StructType = pa.struct(
@@ -110,13 +110,15 @@ class FileColumns:
             wanted.append(JSON_STATS)
         if isinstance(self.stats, pa.Schema):
             wanted.extend(_leaf_names(PARSED_STATS, list(self.stats)))
+        elif self.stats == "json":
+            wanted.append(PARSED_STATS)
         return wanted
 
     def _stats(self, action: ArrowArray) -> ArrowArray:
         json = _conform(logged_field(action, "stats"), pa.string(), len(action))
-        if self.stats == "json" or self.stats is None:
-            return json
         parsed = logged_field(action, "stats_parsed")
+        if self.stats == "json" or self.stats is None:
+            return json if parsed is None else stats_as_json(parsed)
         if parsed is None or not pa.types.is_struct(parsed.type):
             return parse_json_stats(json, self.stats)
         return conform_stats(parsed, self.stats)

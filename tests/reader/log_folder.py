@@ -67,6 +67,7 @@ CHECKPOINT_FIELDS: dict[str, pa.DataType] = {
     "checkpointMetadata": pa.struct([("version", pa.int64())]),
 }
 
+MAPS = ("partitionValues", "tags", "configuration")
 SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 
 
@@ -178,6 +179,6 @@ def write_actions(file: Path, actions: Sequence[Action], names: Sequence[str] | 
 
 def _pairs(action: Action) -> Action:
     return {
-        key: list(value.items()) if key in ("partitionValues", "tags", "configuration") else value
+        key: list(value.items()) if isinstance(value, dict) and key in MAPS else value
         for key, value in action.items()
     }
