@@ -29,6 +29,9 @@ build/links:
 # Tests that need Spark are one group, so that a run has one session; every store is started once, by the tests.
 PYTEST_RUN := $(PYTEST) -n 2 --dist loadgroup --durations=10 --timeout=600
 
+demo: setup  ## the whole product on this machine, with no cloud account (ARGS=--keep leaves it running)
+	$(BIN)/lakepass demo $(ARGS)
+
 test: setup  ## every test, on two cores (ARGS="-k word" to choose)
 	$(PYTEST_RUN) $(ARGS)
 

@@ -160,4 +160,4 @@ def _moment(text: str, option: str) -> datetime:
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands to `app`."""
-    app.command("audit")(_audit)
+    app.command("audit", rich_help_panel="Providers")(_audit)

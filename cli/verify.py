@@ -139,4 +139,4 @@ def _told(report: TableReport) -> dict[str, object]:
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands to `app`."""
-    app.command("verify")(_verify)
+    app.command("verify", rich_help_panel="Providers")(_verify)

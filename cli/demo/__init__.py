@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
+
+from lakepass.reader.errors import MissingExtraError
 
 _FAREWELL = """
 Left running until Ctrl-C:
@@ -35,6 +38,8 @@ def demo(
     Everything runs on free loopback ports in a temporary folder and is gone afterwards. Exits with 1 if any
     answer is not what it should be.
     """
+    if any(find_spec(module) is None for module in ("fastapi", "sqlalchemy", "yaml", "boto3", "deltalake")):
+        raise MissingExtraError("demo", "The demo, which runs a broker and a store on this machine,")
     from rich.console import Console
 
     from lakepass.cli.demo.acts import perform

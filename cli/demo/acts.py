@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -58,15 +62,11 @@ def provide(show: Show, stage: Stage) -> None:
         show.say(f"[cyan]$ lakepass {shlex.join(arguments)}[/cyan]")
         return stage.lakepass(*arguments)
 
-    for share in dict.fromkeys(table.name.partition(".")[0] for table in TABLES):
-        run("share", "add", share)
     for table in TABLES:
-        modes = [part for mode in table.modes for part in ("--mode", mode)]
-        run("table", "add", table.name, f"s3://{BUCKET}/{table.directory}", *modes)
-    run("recipient", "add", "ann")
-    run("grant", "add", "ann", "sales")
-    profile = run("token", "add", "ann", "--profile", str(stage.profile))
-    show.check(stage.profile.exists() and bool(profile), f"the profile file for ann is {stage.profile.name}")
+        run("table", "add", table.name, f"s3://{BUCKET}/{table.directory}", "--access", ",".join(table.modes))
+    run("recipient", "add", "ann", "--share", "sales")
+    run("token", "issue", "ann", "--output", stage.profile.name)
+    show.check(stage.profile.exists(), f"ann can be sent her profile file, {stage.profile.name}")
 
 
 def list_shares(show: Show, client: SharingClient) -> None:
@@ -111,19 +111,34 @@ def read_with_deltalake(show: Show, client: SharingClient) -> None:
 def read_with_spark(show: Show, stage: Stage) -> None:
     """The data source in PySpark, which needs no jars."""
     show.act("The same with PySpark")
-    try:
-        from lakepass.spark_conf import lakepass_session, register
+    with _standard_error_to(stage.folder / "spark.log"):
+        try:
+            from lakepass.spark_conf import lakepass_session, register
 
-        spark = lakepass_session(app="lakepass-demo", master="local[2]", jars="none")
-    except (ImportError, DeltaError, RuntimeError) as missing:
-        show.say(f"[yellow]not shown:[/yellow] {missing}")
-        return
+            spark = lakepass_session(app="lakepass-demo", master="local[2]", jars="none")
+        except (ImportError, DeltaError) as missing:
+            show.say(f"[yellow]not shown:[/yellow] {missing}")
+            return
+        try:
+            register(spark)
+            rows = spark.read.format("lakepass").load(f"{stage.profile}#{ORDERS.name}").toArrow()
+        finally:
+            spark.stop()
+    show.check(_same(rows, ORDERS), f"{rows.num_rows:,} rows by spark.read.format('lakepass')")
+
+
+@contextmanager
+def _standard_error_to(file: Path) -> Iterator[None]:
+    """Send what Java prints at its start to a file: it is not part of the show."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with file.open("ab") as log:
+        os.dup2(log.fileno(), 2)
     try:
-        register(spark)
-        rows = spark.read.format("lakepass").load(f"{stage.profile}#{ORDERS.name}")
-        show.check(_same(rows.toArrow(), ORDERS), f"{rows.count():,} rows by spark.read.format('lakepass')")
+        yield
     finally:
-        spark.stop()
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def read_urls(show: Show, client: SharingClient) -> None:

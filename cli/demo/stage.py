@@ -48,6 +48,7 @@ class Stage:
         done = subprocess.run(  # noqa: S603 (our own command)
             [sys.executable, "-m", "lakepass.cli.main", *arguments],
             env=environment,
+            cwd=self.folder,
             capture_output=True,
             text=True,
             check=False,

@@ -9,8 +9,6 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from lakepass.reader.errors import MissingExtraError
-
 
 @dataclass(frozen=True)
 class DemoTable:
@@ -63,12 +61,8 @@ TABLES = (ORDERS, RETURNS, SALARIES)
 
 def write(table: DemoTable, bucket: str, storage_options: Mapping[str, str]) -> None:
     """Write the table with the deltalake package, in two commits so that there is a log to replay."""
-    try:
-        from deltalake import write_deltalake
-    except ImportError as missing:
-        raise MissingExtraError(
-            "demo", "The demo writes its tables with the deltalake package, which"
-        ) from missing
+    from deltalake import write_deltalake
+
     half = table.rows.num_rows // 2
     for part in (table.rows.slice(0, half), table.rows.slice(half)):
         write_deltalake(
