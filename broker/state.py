@@ -83,5 +83,10 @@ async def caller_with(token: str, request: Request, broker: Broker) -> Caller:
     return caller
 
 
-CurrentBroker = Annotated[Broker, Depends(current_broker)]
+async def _current_broker(request: Request) -> Broker:
+    # Asynchronous, because FastAPI would call a plain function in a thread, which costs more than a look-up.
+    return current_broker(request)
+
+
+CurrentBroker = Annotated[Broker, Depends(_current_broker)]
 CurrentCaller = Annotated[Caller, Depends(_current_caller)]
