@@ -90,7 +90,7 @@ module "broker" {
 
   setup_commands = [
     ["share", "add", "demo", "--if-absent"],
-    ["table", "add", "demo.default.${local.table}", module.data_access.storage[0].location, "--if-absent"],
+    ["table", "add", "demo.default.${local.table}", module.data_access.storage[0].location, "--access", "url,dir", "--no-check", "--if-absent"],
     # The code's hash: who reads the task's definition cannot activate the recipient.
     ["recipient", "add", "demo", "--activation-sha256", nonsensitive(sha256(var.activation_code)), "--if-absent"],
     ["grant", "add", "demo", "demo", "--if-absent"],

@@ -129,7 +129,7 @@ module "broker" {
 
   setup_commands = [
     ["share", "add", "demo", "--if-absent"],
-    ["table", "add", "demo.default.${local.table}", "${module.data_access.storage[0].location}${local.table}", "--if-absent"],
+    ["table", "add", "demo.default.${local.table}", "${module.data_access.storage[0].location}${local.table}", "--access", "url,dir", "--no-check", "--if-absent"],
     # The code's hash: who reads the container's definition cannot activate the recipient.
     ["recipient", "add", "demo", "--activation-sha256", nonsensitive(sha256(var.activation_code)), "--if-absent"],
     ["grant", "add", "demo", "demo", "--if-absent"],

@@ -1,0 +1,140 @@
+"""What Terraform plans for the broker's container is what the broker takes: its settings, its commands."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import secrets
+import shlex
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakepass.broker.config import Settings
+from lakepass.broker.errors import NotFound
+from tests.deploy.terraform import Terraform, copied
+
+pytestmark = [pytest.mark.terraform, pytest.mark.slow]
+
+CODE = secrets.token_hex(24)
+# What the mocked provider leaves to chance, as the clouds would give it.
+KNOWN = {
+    "aws": """
+        mock_data "aws_caller_identity" { defaults = { account_id = "111111111111" } }
+        mock_data "aws_vpc" { defaults = { cidr_block = "10.42.0.0/16" } }
+        mock_resource "aws_iam_role" { defaults = { arn = "arn:aws:iam::111111111111:role/mocked" } }
+        mock_resource "aws_acm_certificate" {
+          defaults = {
+            domain_validation_options = [{
+              domain_name          = "share.example.com", resource_record_name = "_x.share.example.com",
+              resource_record_type = "CNAME", resource_record_value = "_y.example.com"
+            }]
+          }
+        }
+    """,
+    "azure": """
+        mock_data "azurerm_storage_account" {
+          defaults = {
+            id = "/subscriptions/s", is_hns_enabled = true, primary_dfs_host = "demo.dfs.core.windows.net"
+          }
+        }
+        mock_resource "azurerm_user_assigned_identity" {
+          defaults = { principal_id = "22222222-2222-2222-2222-222222222222" }
+        }
+    """,
+    "gcp": """
+        mock_resource "google_service_account" { defaults = { email = "mocked@x.iam.gserviceaccount.com" } }
+        mock_resource "google_compute_global_address" { defaults = { address = "203.0.113.7" } }
+    """,
+}
+PROVIDER = {"aws": "aws", "azure": "azurerm", "gcp": "google"}
+
+
+@pytest.fixture(scope="module", params=sorted(KNOWN))
+def planned(
+    request: pytest.FixtureRequest, terraform: Terraform, tmp_path_factory: pytest.TempPathFactory
+) -> Any:
+    """The settings and the commands of the example's broker, as an applied (mocked) example shows them."""
+    cloud: str = request.param
+    folder = copied(f"{cloud}/fullstack", tmp_path_factory.mktemp(cloud))
+    # Outputs that show what the module hands to its container.
+    broker = folder.parent / "broker" / "outputs.tf"
+    broker.write_text(
+        broker.read_text()
+        + 'output "shown" { value = { environment = local.environment, setup = local.setup } }\n'
+    )
+    (folder / "shown.tf").write_text('output "shown" { value = module.broker.shown }\n')
+    own = (folder / "tests" / "fullstack.tftest.hcl").read_text()
+    variables = re.search(r"^variables \{\n.*?^\}", own, re.MULTILINE | re.DOTALL)
+    assert variables is not None
+    given = re.sub(r"  activation_code .*", f'  activation_code = "{CODE}"', variables[0])
+    (folder / "tests" / "fullstack.tftest.hcl").write_text(
+        f'mock_provider "{PROVIDER[cloud]}" {{\n{KNOWN[cloud]}\n}}\n{given}\n'
+        'run "applied" {\n  command = apply\n  assert {\n    condition = output.shown == null\n'
+        '    error_message = "shown:${nonsensitive(base64encode(jsonencode(output.shown)))}:shown"\n  }\n}\n'
+    )
+    terraform.init(folder)
+    ran = terraform.run(folder, "test", "-json")
+    return _decoded(ran.output)
+
+
+def _decoded(output: str) -> Any:
+    shown = re.search(r"shown:([A-Za-z0-9+/=]+):shown", output)
+    assert shown is not None, output
+    return json.loads(base64.b64decode(shown[1]))
+
+
+def test_the_broker_takes_its_settings(planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in planned["environment"].items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(
+        "LAKEPASS_DATABASE", "postgresql://lakepass:local-password@10.0.0.1:5432/lakepass?sslmode=require"
+    )
+    monkeypatch.setenv("LAKEPASS_ADMIN__TOKEN_SHA256", "0" * 64)
+
+    settings = Settings.load()
+
+    assert settings.server.host == "0.0.0.0"
+    assert settings.server.log_format == "json"
+    assert settings.server.trusted_proxies
+    assert len(settings.storage) == 1
+    entry = settings.storage[0]
+    assert (entry.aws and entry.aws.role_arn) or entry.azure or (entry.gcp and entry.gcp.service_account)
+
+
+def test_its_commands_set_up_the_demo_and_may_be_repeated(planned: Any, tmp_path: Path) -> None:
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("LAKEPASS_")
+    } | planned["environment"]
+    environment |= {
+        "LAKEPASS_DATABASE": f"sqlite:///{tmp_path / 'catalog.db'}",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    (script,) = planned["setup"]
+    assert script.endswith(" && exec lakepass serve")
+
+    for _ in range(2):
+        done = subprocess.run(
+            ["/bin/sh", "-c", script.removesuffix(" && exec lakepass serve")],
+            env=environment, cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert CODE not in done.stdout + done.stderr
+
+    from lakepass.broker.catalog.store import Catalog
+
+    catalog = Catalog(Settings(database=environment["LAKEPASS_DATABASE"]))
+    assert [row[:2] for row in catalog.recipients.grants()] == [("demo", "demo")]
+    location = catalog.shares.table("demo", "default", "trips").location
+    assert location in shlex.split(script)
+    assert sha256(CODE.encode()).hexdigest() in script
+    assert catalog.recipients.activate(CODE).recipient == "demo"
+    with pytest.raises(NotFound):
+        catalog.recipients.activate(CODE)
+    catalog.close()
