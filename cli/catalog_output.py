@@ -1,5 +1,5 @@
-"""How the provider's commands print: a table for people, JSON for scripts; questions before anything is "
-"lost."""
+"""How the provider's commands print: a table for people, JSON for scripts; questions before anything is
+lost."""
 
 from __future__ import annotations
 

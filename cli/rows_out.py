@@ -34,8 +34,8 @@ class _Sink(Protocol):
 
 
 def write_rows(rows: Outputs, output: str, wanted: str | None) -> None:
-    """All rows to `output`, with a progress bar when a person is watching and rows do not go to the "
-    "terminal."""
+    """All rows to `output`, with a progress bar when a person is watching and rows do not go to the
+    terminal."""
     chosen = _format(output, wanted)
     if output == "-":
         _to_standard_output(rows, chosen)

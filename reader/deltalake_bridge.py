@@ -132,8 +132,8 @@ def open_with_deltalake(
 
 
 class _TokenFiles:
-    """Files with what deltalake sends as Authorization: readable by their owner alone, gone with the "
-    "process."""
+    """Files with what deltalake sends as Authorization: readable by their owner alone, gone with the
+    process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

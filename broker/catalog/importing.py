@@ -1,5 +1,5 @@
-"""Shares of a file in the reference server's format, copied into the catalog to be changed there from "
-"now on."""
+"""Shares of a file in the reference server's format, copied into the catalog to be changed there from
+now on."""
 
 from __future__ import annotations
 

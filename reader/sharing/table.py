@@ -31,7 +31,7 @@ from lakepass.reader.errors import (
     VersionNotFoundError,
 )
 from lakepass.reader.history import HistoryEntry
-from lakepass.reader.location import Location, longest_match
+from lakepass.reader.location import Location
 from lakepass.reader.log.changes import CommitActions
 from lakepass.reader.sharing.access import Access, AccessModeError, Choice, Mode, choose, reason_to_fall_back
 from lakepass.reader.sharing.actions import Column, Header
@@ -154,8 +154,8 @@ class SharedTable(Table):
     def snapshot(  # type: ignore[override]  # the same face, over another source
         self, version: int | None = None, timestamp: str | datetime | None = None
     ) -> Snapshot | UrlSnapshot:
-        """The table at a version, at a time (ISO text or datetime, UTC when it has no zone), or as it "
-        "is now."""
+        """The table at a version, at a time (ISO text or datetime, UTC when it has no zone), or as it
+        is now."""
         if version is not None and timestamp is not None:
             raise DeltaError("Give a version or a timestamp, not both.")
         if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
@@ -190,9 +190,10 @@ class SharedTable(Table):
         used = set()
         for folder in folders:
             whole = paths.resolve(self._directory.location, folder)
-            found = longest_match(((one, one) for one in self._providers), Location.parse(whole))
-            if found is not None:
-                used.add(found[1])
+            # As text: a file's name may hold what a location's must not.
+            holding = [one for one in self._providers if whole.startswith(one.join(""))]
+            if holding:
+                used.add(max(holding, key=lambda one: len(one.path)))
         return used
 
     def version_at(self, timestamp: str | datetime) -> int:
@@ -248,8 +249,8 @@ class SharedTable(Table):
         return self._directory.commit_actions(start, end, stats=stats, tags=tags)
 
     def storage_options(self) -> StorageOptions:
-        """Options for the deltalake package: keys that it renews where the server offers that, or ones "
-        "that end."""
+        """Options for the deltalake package: keys that it renews where the server offers that, or ones
+        that end."""
         if self._directory is None:
             raise AccessModeError(
                 f"{self.name} is read by URL, and the deltalake package needs a directory. Use "

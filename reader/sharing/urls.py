@@ -131,8 +131,8 @@ class UrlSnapshot:
         json_hints: str | None = None,
         **options: Any,
     ) -> Scan:
-        """A scan of this version; its filter and limit go to the server as hints, or `json_hints` as "
-        "given."""
+        """A scan of this version; its filter and limit go to the server as hints, or `json_hints` as
+        given."""
         from lakepass.reader.scan import Scan
 
         body = dict(self._body)
@@ -151,8 +151,8 @@ class UrlSnapshot:
     def file_batches(
         self, *, stats: pa.Schema | Literal["json"] | None = None, tags: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """The files, in batches of `FILE_SCHEMA` and the columns asked for, as the server's answer "
-        "comes in."""
+        """The files, in batches of `FILE_SCHEMA` and the columns asked for, as the server's answer
+        comes in."""
         columns = FileColumns(stats, tags)
         for action in self._answer():
             if isinstance(action, Files) and action.kind == "add":
