@@ -8,14 +8,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from lakepass.spark_conf.hadoop import Renewal, hadoop_conf, spark_conf
+from lakepass.spark_conf.scoped import StaticCredentialWarning, read_options
 from lakepass.spark_conf.session import configure, lakepass_session
 
 if TYPE_CHECKING:
-    from lakepass.spark_conf.reading import changes, create_views, read_options, read_table, stream_table
+    from lakepass.spark_conf.reading import changes, create_views, read_table, stream_table
     from lakepass.spark_conf.source import register
 
 __all__ = [
     "Renewal",
+    "StaticCredentialWarning",
     "changes",
     "configure",
     "create_views",
@@ -29,7 +31,7 @@ __all__ = [
 ]
 
 # What needs PySpark is imported when it is asked for: configuration alone works without.
-_LATER = dict.fromkeys(("changes", "create_views", "read_options", "read_table", "stream_table"), "reading")
+_LATER = dict.fromkeys(("changes", "create_views", "read_table", "stream_table"), "reading")
 _LATER["register"] = "source"
 
 

@@ -7,11 +7,8 @@ and said.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import logging
 import secrets
-import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,10 +17,9 @@ from weakref import WeakKeyDictionary
 from lakepass.reader.sharing.client import SharingClient
 from lakepass.reader.sharing.profile import ProfileSource
 from lakepass.reader.sharing.table import SharedTable
-from lakepass.reader.sharing.vended import Vended
 from lakepass.spark_conf.errors import SparkReadError, told_in_words
-from lakepass.spark_conf.hadoop import Renewal, hadoop_conf, hadoop_path, renewing_conf
-from lakepass.spark_conf.opening import Mode, Reference, ends, vended
+from lakepass.spark_conf.opening import Mode, Reference
+from lakepass.spark_conf.scoped import path_and_options
 from lakepass.spark_conf.source import FORMAT, register
 
 if TYPE_CHECKING:
@@ -31,10 +27,6 @@ if TYPE_CHECKING:
 
 Engine = Literal["delta", "native"]
 log = logging.getLogger("lakepass.spark")
-
-
-class StaticCredentialWarning(UserWarning):
-    """A read holds a credential that nobody renews, and ends with it."""
 
 
 def read_table(
@@ -133,19 +125,6 @@ def create_views(
     return views
 
 
-def read_options(table: str, *, mode: Mode = "auto", renew: bool = True) -> tuple[str, dict[str, str]]:
-    """The path and the options for a read by hand:
-    `spark.read.format("delta").options(**options).load(path)`.
-
-    They hold a secret: the recipient's token when they renew, the credential when not.
-    """
-    reference = Reference(table, mode)
-    opened = reference.open()
-    if not isinstance(opened, SharedTable) or opened.location is None:
-        raise SparkReadError(f"{table} is read by URL, for which there are no options of a file system.")
-    return _path_and_options(opened, reference, secrets.token_bytes(32), renew=renew)
-
-
 def _read(
     spark: SparkSession,
     reference: Reference,
@@ -185,44 +164,13 @@ def _delta_options(
     elif len(opened._providers) > 1:
         reason = "it has files in auxiliary locations, each with a credential of its own"
     if reason is None:
-        return _path_and_options(opened, reference, _session_secret(spark), renew=renew)
+        return path_and_options(opened, reference, _session_secret(spark), renew=renew)
     if engine == "delta":
         raise SparkReadError(
             f"{reference.text} cannot be read by Delta's own reader: {reason}. Leave engine out."
         )
     log.warning("%s is read by the lakepass data source: %s.", reference.text, reason)
     return None
-
-
-def _path_and_options(
-    opened: SharedTable, reference: Reference, session: bytes, *, renew: bool
-) -> tuple[str, dict[str, str]]:
-    ((location, answer), *_) = vended(opened).items()
-    renewal = _renewal(answer, reference, session) if renew else None
-    if renewal is not None:
-        return hadoop_path(location), renewing_conf(location, answer.credential.store, renewal)
-    if answer.credential.expires_at is not None:
-        warnings.warn(
-            f"{reference.text} is read with a credential that ends {ends(answer.credential)}"
-            + ("" if not renew else ", because its server has no way for Spark to renew it")
-            + "; the DataFrame ends with it. The native engine renews by itself.",
-            StaticCredentialWarning,
-            stacklevel=4,
-        )
-    return hadoop_path(location), hadoop_conf(answer.credential)
-
-
-def _renewal(answer: Vended, reference: Reference, session: bytes) -> Renewal | None:
-    """Where Spark renews, when the server says so and the recipient's token can be given to it."""
-    where = answer.renewal
-    token = reference.profile().bearer_token
-    if not where.unity_catalog or not where.table_id or not token:
-        return None
-    # Unity Catalog's cache of credentials is looked up by the context and the table, not by the token: one
-    # context per session and recipient, not to be guessed, and stable, since Delta keeps a log in memory by
-    # its options.
-    context = hmac.new(session, token.encode(), hashlib.sha256).hexdigest()
-    return Renewal(where.unity_catalog, token, where.table_id, context)
 
 
 _sessions: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()

@@ -70,7 +70,7 @@ def configure(
     cluster that has them.
     """
     present: dict[str, str] = dict(getattr(builder, "_options", {}))
-    for key, value in session_settings(_installed_pyspark(), clouds=clouds, jars=jars).items():
+    for key, value in session_settings(installed_pyspark(), clouds=clouds, jars=jars).items():
         if key in ("spark.sql.extensions", "spark.jars.packages", "spark.jars.excludes") and key in present:
             builder = builder.config(key, _joined(present[key], value))
         elif key not in present:
@@ -91,7 +91,7 @@ def lakepass_session(
     The first start on a machine downloads the jars (25 MB with `aws`); later ones take them from Ivy's cache.
     `conf` goes on top and wins.
     """
-    _installed_pyspark()
+    installed_pyspark()
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app)
@@ -121,7 +121,8 @@ def _why_not_started(text: str, jars: Jars) -> str:
     return f"Spark did not start: {text[:1000]}"
 
 
-def _installed_pyspark() -> str:
+def installed_pyspark() -> str:
+    """The version of PySpark in this environment."""
     for distribution in ("pyspark", "pyspark-client"):
         try:
             return version(distribution)

@@ -100,7 +100,7 @@ class LakepassDataSource(DataSource):
         """A reader of a stream."""
         from lakepass.spark_conf.streaming import StreamReader
 
-        return StreamReader(self.parsed, schema)
+        return StreamReader(self.parsed, self.version, schema)
 
 
 class PushingDataSource(LakepassDataSource):

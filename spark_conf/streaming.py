@@ -71,15 +71,18 @@ class SomeFiles:
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches on the driver; the executors read tasks as in a batch."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: Options, version: int | None, schema: StructType) -> None:
         self.options = options
+        self.schema_version = version
+        """The version that the schema is of; files of older ones are read as its schema has them."""
         self.schema = schema
         self._table: Table | None = None
+        self._current: Snapshot | None = None
         self._last: int | None = None
         """The version that `availableNow` ends at."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_table": None}
+        return {**self.__dict__, "_table": None, "_current": None}
 
     @property
     def table(self) -> Table:
@@ -144,7 +147,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             upto = stop.index if at.version == stop.version else files.num_rows
             if upto > at.index:
                 chosen = files.slice(at.index, upto - at.index)
-                source = SomeFiles(self._snapshot(at.version), chosen)
+                source = SomeFiles(self._schema_snapshot(), chosen)
                 found += plan(Scan(source, columns=read_columns(self.schema)), self.options)
             if at.version == stop.version:
                 break
@@ -163,7 +166,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._check_schema(commit)
         return plan(self.table.changes(starting_version=at.version, ending_version=last), self.options)
 
-    def _snapshot(self, version: int) -> Snapshot:
+    def _schema_snapshot(self) -> Snapshot:
+        if self._current is None:
+            self._current = self._snapshot(self.schema_version)
+        return self._current
+
+    def _snapshot(self, version: int | None) -> Snapshot:
         snapshot = self.table.snapshot(version)
         if not isinstance(snapshot, Snapshot):
             raise SparkReadError(
@@ -205,7 +213,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _check_schema(self, commit: CommitActions) -> None:
-        if commit.metadata is None:
+        if commit.metadata is None or commit.version <= self._schema_snapshot().version:
             return
         current = table_schema(commit.metadata.schema_string, self.options)
         if bare(current) != bare(self.schema):

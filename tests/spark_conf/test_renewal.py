@@ -1,0 +1,80 @@
+"""A job of many times a credential's life, both ways in, with executors in JVMs of their own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from tests.broker.server import RunningBroker
+from tests.clouds.ministack import Ministack
+from tests.spark_conf.scene import SHARE, Scene, running_scene
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+LIFE = timedelta(seconds=4)
+FILES = 20
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def scene(ministack: Ministack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("renewal")
+    for part in range(FILES):
+        write_deltalake(folder / "many", pa.table({"id": range(part * 100, part * 100 + 100)}), mode="append")
+    with running_scene(ministack, folder, [], LIFE) as running:
+        location = f"s3://{running.bucket}/many"
+        ministack.seed(folder / "many", location)
+        running.broker.share_table(f"{SHARE}.dir.many", location, modes=("dir",))
+        yield running
+
+
+def run(scene: Scene, engine: str, events: Path) -> dict[str, Any]:
+    job = {
+        "table": scene.reference("many"),
+        "engine": engine,
+        "seconds": 4,
+        "lead_ms": 1500,
+        "events": events.as_uri(),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.spark_conf.long_job", json.dumps(job)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=ROOT,
+    )
+    results = [
+        line.removeprefix("RESULT ") for line in done.stdout.splitlines() if line.startswith("RESULT ")
+    ]
+    assert results, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(results[0])
+    return found
+
+
+def vends(broker: RunningBroker) -> int:
+    return sum(line.count("temporary-table-credentials 200") for line in broker.log().splitlines())
+
+
+@pytest.mark.parametrize("engine", ["delta", "native"])
+def test_a_job_outlives_its_credentials(scene: Scene, engine: str, tmp_path: Path, java_home: Path) -> None:
+    before = vends(scene.broker)
+    result = run(scene, engine, tmp_path)
+    rows = FILES * 100
+    assert (result["rows"], result["sum"]) == (rows, rows * (rows - 1) // 2)
+    assert result["tasks"] >= FILES / 2
+    # Two tasks at a time, each of four seconds: the first credentials have ended many times by the last.
+    assert result["took"] > 5 * LIFE.total_seconds()
+    assert vends(scene.broker) - before > 5
+    events = "".join(file.read_text(errors="replace") for file in tmp_path.rglob("*") if file.is_file())
+    assert "SparkListenerJobEnd" in events
+    token = json.loads(scene.profile.read_text())["bearerToken"]
+    assert token not in events
+    assert not any(f'"{name}":"A' in events for name in ("fs.s3a.access.key", "fs.s3a.secret.key"))
