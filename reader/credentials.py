@@ -145,7 +145,8 @@ class Renewing:
                 raise
             wait = min(_RETRY_FIRST * 2**self._failures, _RETRY_LONGEST)
             self._failures = min(self._failures + 1, 10)
-            self._due = self._now() + wait
+            # At the latest when the keys end: nobody is to be given ended ones.
+            self._due = min(self._now() + wait, previous.expires_at or datetime.max.replace(tzinfo=UTC))
             return previous
         life = credential.remaining(self._now())
         if life <= timedelta(0):

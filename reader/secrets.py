@@ -1,11 +1,12 @@
 """Keeping secrets out of what is shown: every text quoted from a store, a server or a library passes here.
 
-Libraries put whole signed addresses, SAS tokens and authorization headers into their errors. `scrub` takes out
-the query of any address, and whatever has the shape of a signature, token or key.
+Libraries put whole signed addresses, SAS tokens and authorization headers into their errors. `scrub` takes
+out the query of any address, and whatever has the shape of a signature, token or key.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from urllib.parse import urlsplit
 
@@ -45,3 +46,22 @@ def shown_address(address: str) -> str:
     """
     parts = urlsplit(address)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+class _ScrubbedAddresses(logging.Filter):
+    """httpx logs the address of every request, which for a signed one is a secret."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Always lets the record through, without queries."""
+        if isinstance(record.args, tuple):
+            record.args = tuple(
+                shown_address(str(value)) if "://" in str(value) else value for value in record.args
+            )
+        return True
+
+
+def scrub_http_log() -> None:
+    """From now on, what httpx logs shows addresses without their queries."""
+    logger = logging.getLogger("httpx")
+    if not any(isinstance(one, _ScrubbedAddresses) for one in logger.filters):
+        logger.addFilter(_ScrubbedAddresses())

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakepass.reader.errors import PathRefusedError, SharingError, VersionNotFoundError
-from lakepass.reader.secrets import shown_address
+from lakepass.reader.secrets import scrub_http_log, shown_address
 from lakepass.reader.sharing.actions import Column, End, Files, Header
 from lakepass.reader.sharing.names import TableName
 from lakepass.reader.sharing.rest import ResponseFormat, Rest
@@ -185,6 +185,7 @@ class SignedStorage:
     """Reads signed paths over HTTP, with fresh URLs where they are needed."""
 
     def __init__(self, signed: Signed) -> None:
+        scrub_http_log()
         self._signed = signed
         self._http = HttpStorage(signed.renew)
 

@@ -95,8 +95,8 @@ class Server:
         return {"shareCredentialsVersion": 1, "endpoint": f"{self.origin}/api/", "bearerToken": TOKEN}
 
     def on(self, method: str, path: str, *answers: Answer) -> None:
-        """Lay out the answers of a path below the profile's endpoint, or of any path that begins with "
-        "`//`."""
+        """Lay out the answers of a path below the profile's endpoint, or of any path that begins with
+        `//`."""
         full = path.removeprefix("/") if path.startswith("//") else f"/api{path}"
         with self._lock:
             self._answers[method, full] = list(answers)
