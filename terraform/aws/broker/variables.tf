@@ -180,14 +180,18 @@ variable "storage" {
       region           = optional(string)
       kms_keys         = optional(list(string), [])
       list_bare_prefix = optional(bool, false)
+      source_identity  = optional(bool)
+      bind_source_ip   = optional(bool)
     }))
     azure = optional(object({
       tenant_id              = optional(string)
       client_id              = optional(string)
       hierarchical_namespace = optional(bool, true)
+      bind_source_ip         = optional(bool)
     }))
     gcp = optional(object({
       service_account = string
+      bind_source_ip  = optional(bool)
     }))
   }))
   nullable = false
