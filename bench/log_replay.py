@@ -71,7 +71,11 @@ def _polars_filter(table: str) -> int:
 
 
 def _kernel_open(table: str) -> int:
-    from delta_kernel_rust_sharing_wrapper import PythonInterface, ScanBuilder, Table
+    from delta_kernel_rust_sharing_wrapper import (  # type: ignore[import-untyped] # no stubs
+        PythonInterface,
+        ScanBuilder,
+        Table,
+    )
 
     interface = PythonInterface(Path(table).as_uri() + "/")
     snapshot = Table(Path(table).as_uri() + "/").snapshot(interface)

@@ -50,7 +50,9 @@ class Table:
         self,
         location: str | os.PathLike[str] | Location,
         credentials: CredentialProvider | None = None,
-        auxiliary: Mapping[str | Location, CredentialProvider | None] | None = None,
+        auxiliary: Mapping[str, CredentialProvider | None]
+        | Mapping[Location, CredentialProvider | None]
+        | None = None,
         commits: Iterable[RatifiedCommit | str] | None = None,
         *,
         storages: Storages | None = None,

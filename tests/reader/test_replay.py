@@ -83,7 +83,7 @@ def test_names_of_two_files(folder: LogFolder, added: str, removed: str) -> None
 
 
 def test_every_batch_has_the_schema(folder: LogFolder) -> None:
-    folder.create(add("c", partitionValues={"p": "1"}), partitions=["p"])
+    folder.commit(0, protocol(), metadata(["p"]), add("c", partitionValues={"p": "1"}))
     folder.checkpoint(0, protocol(), metadata(["p"]), add("c", partitionValues={"p": "1"}))
     folder.commit(1, add("j", partitionValues={"p": None}, baseRowId=7, defaultRowCommitVersion=1))
     snapshot = folder.table().snapshot()
@@ -147,7 +147,7 @@ VECTORS = st.sampled_from([None, vector("v1"), vector("v1", 2), vector("v2"), ve
 @st.composite
 def histories(draw: st.DrawFn) -> list[list[Action]]:
     """Commits as a correct writer makes them: no two actions on one logical file in a commit."""
-    commits = []
+    commits: list[list[Action]] = []
     for _ in range(draw(st.integers(1, 6))):
         seen: set[tuple[str, str]] = set()
         actions: list[Action] = []
