@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow.compute as pc
 
@@ -93,7 +93,7 @@ class SharedTable(Table):
             one: provider_for(self._rest, self._table_name, one, one == root) for one in (root, *others)
         }
         auxiliary = {one: provider for one, provider in self._providers.items() if one != root}
-        return Table(root, self._providers[root], cast("dict[str | Location, Any]", auxiliary))
+        return Table(root, self._providers[root], auxiliary)
 
     def _vended_location(self) -> str:
         fields = self._rest.credentials(self._table_name).get("credentials") or {}

@@ -31,6 +31,8 @@ class FolderShare:
         self.history = True
         self.refreshing = True
         self.files_read = 0
+        self.file_origin = server.origin
+        """Where the file URLs lead; a gate may stand there."""
         self._folders: dict[str, Path] = {}
         self._ended_before = 0.0
         self._lock = threading.Lock()
@@ -189,7 +191,7 @@ class FolderShare:
     def _signed(self, name: str, relative: str) -> tuple[str, int]:
         now = time.time()
         end = int((now + self.url_life) * 1000)
-        url = f"{self.server.origin}/files/{name}/{quote(relative)}"
+        url = f"{self.file_origin}/files/{name}/{quote(relative)}"
         return f"{url}?end={end}&made={now}&X-Amz-Signature=local-signature", end
 
     def _serve(self, file: Path) -> Any:

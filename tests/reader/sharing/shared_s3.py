@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lakepass.cli.demo.keeper import keep, listening
 from tests.broker.server import RunningBroker, running_broker, s3_storage
 from tests.clouds.ministack import Ministack
 
@@ -29,6 +32,26 @@ class SharedOnS3:
         self.store.seed(folder, location)
         self.broker.share_table(f"s.d.{name}", location, modes=modes, auxiliary=auxiliary)
         return f"s.d.{name}"
+
+    def restart_broker(self) -> None:
+        """End the broker and start another at the same address, on the same catalog."""
+        broker = self.broker
+        broker.server.stop()
+        again = keep(
+            "broker-again",
+            [
+                sys.executable,
+                "-m",
+                "lakepass.cli.main",
+                "serve",
+                "--config",
+                str(broker.folder / "lakepass.yaml"),
+            ],
+            folder=broker.folder / "again",
+            lifeline=broker.folder / "lifeline",
+            environment=dict(os.environ),
+        )
+        again.wait_until(lambda: listening(broker.settings.server.port))
 
     def profile_file(self, folder: Path) -> Path:
         path = folder / "me.share"

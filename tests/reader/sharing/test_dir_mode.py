@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -397,3 +399,34 @@ def test_a_pickled_task_holds_no_keys(
     rows = pa.concat_tables([task.to_arrow() for task in pickle.loads(held)])
     assert in_order(rows) == in_order(Table(PLAIN).to_arrow())
     assert vending.asked == [None]
+
+
+@pytest.mark.slow
+def test_many_readers_while_tokens_last_three_seconds(
+    server: Server, share: FolderShare, vending: Vending, tmp_path: Path
+) -> None:
+    """Ten threads in each of four processes: no failed read, one request per process and renewal."""
+    folder = fixtures.fixture("schema_evolution").path
+    offer(share, vending, folder, ("dir",))
+    vending.life = 3.0
+    profile = tmp_path / "me.share"
+    profile.write_text(json.dumps(server.profile))
+    profile.chmod(0o600)
+    rows = Table(folder).snapshot().scan().count()
+    words = [
+        sys.executable,
+        "-m",
+        "tests.reader.sharing.reading_process",
+        str(profile),
+        "s.d.t",
+        "8",
+        str(rows),
+    ]
+    processes = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    reports = [json.loads(process.communicate()[0]) for process in processes]
+    assert [report["wrong"] for report in reports] == [[]] * 4
+    assert all(report["right"] > 0 for report in reports)
+    # A token is renewed a fifth of its life before its end and up to a quarter of that earlier: 2.25 s at the
+    # least. STS counts whole seconds, which may take one more off.
+    most = sum(report["seconds"] / 1.25 + 2 for report in reports)
+    assert 4 * 2 <= len(vending.asked) <= most
