@@ -110,9 +110,9 @@ def z85_decode(text: str) -> bytes:
     >>> z85_decode("HelloWorld").hex()
     '864fd26fb559f75b'
     """
-    raw = np.frombuffer(text.encode("ascii", "replace"), dtype=np.uint8)
+    raw = np.frombuffer(text.encode("utf-8", "replace"), dtype=np.uint8)
     digits = _DIGITS[raw]
-    if len(digits) % 5 or (digits == 255).any():
+    if not text.isascii() or len(digits) % 5 or (digits == 255).any():
         raise _damaged("in the log", f"{text[:40]!r} is not base-85 text")
     groups = digits.reshape(-1, 5).astype(np.uint64)
     words = groups @ np.array([85**4, 85**3, 85**2, 85, 1], dtype=np.uint64)

@@ -110,7 +110,7 @@ def _from_text(array: Any, new: DeltaType, target: pa.DataType) -> Any:
     if isinstance(new, DecimalType):
         return _each(array, lambda text: _rounded(Decimal(text.strip()), new.scale), target)
     if new in FLOATING:
-        return _each(array, lambda text: float(text.strip().rstrip("dDfF") or text), target)
+        return _each(array, _floating, target)
     return _each(array, lambda text: int(text.strip()), target)
 
 
@@ -135,6 +135,17 @@ def _each(array: Any, convert: Callable[[Any], Any], target: pa.DataType) -> Any
 def _rounded(value: Any, scale: int) -> Decimal:
     exact = value if isinstance(value, Decimal) else Decimal(repr(value))
     return exact.quantize(Decimal(1).scaleb(-scale), rounding="ROUND_HALF_UP", context=WIDE)
+
+
+def _floating(text: str) -> float:
+    stripped = text.strip()
+    try:
+        return float(stripped)
+    except ValueError:
+        # Java lets a number end with the letter of its type.
+        if stripped[-1:] in "dDfF" and stripped[-2:-1].isdigit():
+            return float(stripped[:-1])
+        raise
 
 
 def _boolean(text: str) -> bool:

@@ -48,6 +48,13 @@ _TYPES: dict[str, DeltaType] = {
     "TIMESTAMP": TIMESTAMP,
     "TIMESTAMPNTZ": TIMESTAMP_NTZ,
 }  # fmt: skip
+_ARGUMENTS: dict[type, set[str]] = {
+    exp.Between: {"low", "high"}, exp.In: {"expressions"}, exp.Like: {"negate"}, exp.ILike: {"negate"},
+    exp.Cast: {"to", "safe"}, exp.TryCast: {"to", "safe"}, exp.Column: {"table", "db", "catalog"},
+    exp.Concat: {"expressions", "safe", "coalesce"}, exp.Literal: {"is_string"},
+    exp.Anonymous: {"expressions"},
+}  # fmt: skip
+"""What nodes may say beside their operands. Anything else would change what they mean, unnoticed."""
 _KNOWN = "=, <>, <, <=, >, >=, <=>, in, between, like, is null, and, or, not, casts and constants"
 
 
@@ -86,6 +93,9 @@ class _Builder:
         self.table = table
 
     def node(self, tree: Any) -> Predicate | Value:
+        said = {name for name, argument in tree.args.items() if argument}
+        if said - {"this", "expression"} - _ARGUMENTS.get(type(tree), set()):
+            raise _unknown(tree)
         operator = _COMPARISONS.get(type(tree))
         if operator is not None:
             return building.compare(operator, self.value(tree.this), self.value(tree.expression))
@@ -141,10 +151,7 @@ class _Builder:
             case exp.HexString():
                 return building.literal(_bytes(str(tree.this)), BINARY)
             case _:
-                raise FilterError(
-                    f"A filter cannot use {tree.sql(dialect='spark')[:100]!r}; it knows {_KNOWN}. Read "
-                    "without that part and apply it to the rows."
-                )
+                raise _unknown(tree)
 
     def value(self, tree: Any) -> Value:
         found = self.node(tree)
@@ -167,11 +174,12 @@ class _Builder:
         if isinstance(tree.expression, exp.Boolean):
             truth = building.literal(bool(tree.expression.this), BOOLEAN)
             return building.compare("<=>", self.value(tree.this), truth)
-        raise FilterError(f"A filter cannot use {tree.sql(dialect='spark')[:100]!r}; it knows {_KNOWN}.")
+        raise _unknown(tree)
 
     def like(self, tree: Any, escape: str) -> Predicate:
         fold = isinstance(tree, exp.ILike)
-        return building.like(self.value(tree.this), self.value(tree.expression), escape, fold=fold)
+        found = building.like(self.value(tree.this), self.value(tree.expression), escape, fold=fold)
+        return Not(found) if tree.args.get("negate") else found
 
     def negative(self, tree: Any) -> Value:
         if isinstance(tree, exp.Literal) and not tree.is_string:
@@ -180,6 +188,13 @@ class _Builder:
             # A suffix such as 5L or 1.5BD arrives as a cast of the digits.
             return building.to_type(_number(f"-{tree.this.this}"), _type(tree.args["to"]))
         raise FilterError("A minus sign can only stand before a number in a filter.")
+
+
+def _unknown(tree: Any) -> FilterError:
+    return FilterError(
+        f"A filter cannot use {tree.sql(dialect='spark')[:100]!r}; it knows {_KNOWN}. Read without that part "
+        "and apply it to the rows."
+    )
 
 
 def _parts(tree: Any) -> list[str]:
