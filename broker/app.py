@@ -41,11 +41,12 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.broker = broker
     app.state.metrics = Metrics()
-    app.include_router(health.router)
+    # Matched in this order, so what is asked for most comes first.
     app.include_router(lists.router, prefix=settings.server.prefix)
     app.include_router(tables.router, prefix=settings.server.prefix)
     app.include_router(credentials.router, prefix=settings.server.prefix)
     app.include_router(credentials.unity_catalog_router)
+    app.include_router(health.router)
     app.include_router(activation.router)
     if settings.admin is not None:
         app.include_router(admin.router, prefix=settings.admin.prefix)

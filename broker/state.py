@@ -6,10 +6,12 @@ recipient takes the caller as a parameter (`CurrentCaller`), so that it cannot f
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, cast
 
 from fastapi import Depends
 from starlette.requests import Request
+from starlette.responses import Response
 
 from lakepass.broker.audit import AuditLog
 from lakepass.broker.authentication import Caller, authenticate, bearer_token, check_address
@@ -18,6 +20,7 @@ from lakepass.broker.catalog.store import Catalog
 from lakepass.broker.config import Settings
 from lakepass.broker.errors import NotFound
 from lakepass.broker.signed_tokens import TokenSigner
+from lakepass.broker.tables.freshness import Freshness
 from lakepass.broker.tables.served import ServedTables
 from lakepass.broker.tables.storage import BrokerStorage
 from lakepass.broker.vending import Vending
@@ -36,6 +39,7 @@ class Broker:
         self.vending = Vending(settings.credentials.lifetime)
         self.tables = ServedTables(BrokerStorage(settings, self.vending), settings.server.snapshot_memory)
         self.workers = Workers(settings.server.reader_threads)
+        self.freshness = Freshness(self.workers)
         self.audit = AuditLog(self.catalog.engine, settings.audit.export)
 
     async def close(self) -> None:
@@ -90,3 +94,19 @@ async def _current_broker(request: Request) -> Broker:
 
 CurrentBroker = Annotated[Broker, Depends(_current_broker)]
 CurrentCaller = Annotated[Caller, Depends(_current_caller)]
+
+RecipientHandler = Callable[[Broker, Caller, Request], Awaitable[Response]]
+
+
+def for_recipient(handler: RecipientHandler) -> Callable[[Request], Awaitable[Response]]:
+    """A route that is handed its caller, for calls made so often that FastAPI's own injection counts.
+
+    It reads its parameters from the request, and describes them in `openapi_extra`.
+    """
+
+    async def route(request: Request) -> Response:
+        broker = current_broker(request)
+        return await handler(broker, await _current_caller(request), request)
+
+    route.__name__, route.__doc__ = handler.__name__, handler.__doc__
+    return route

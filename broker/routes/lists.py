@@ -6,39 +6,59 @@ caller.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
+from starlette.requests import Request
 from starlette.responses import Response
 
 from lakepass.broker.answers import json_answer
 from lakepass.broker.authentication import Caller
-from lakepass.broker.catalog.lookups import ShareRow, TableRow
+from lakepass.broker.catalog.lookups import SchemaRow, ShareRow, TableRow
 from lakepass.broker.catalog.names import name_key
 from lakepass.broker.errors import InvalidParameter, NotFound
 from lakepass.broker.protocol.numbers import INT32_MAX, parse_integer
 from lakepass.broker.protocol.state_lines import describe_access
-from lakepass.broker.state import Broker, CurrentBroker, CurrentCaller
+from lakepass.broker.state import Broker, for_recipient
 
 router = APIRouter(tags=["Shares"])
 
 _TOKEN_LIFETIME = timedelta(days=1)
 
-MaxResults = Annotated[
-    str | None,
-    Query(alias="maxResults", description="The most items to return; 0 or more.", examples=["100"]),
-]
-PageToken = Annotated[
-    str | None, Query(alias="pageToken", description="The nextPageToken of the page before.")
-]
+
+def _documented(*names: str, pages: bool = True) -> dict[str, Any]:
+    """The parameters of a list for the OpenAPI page; the routes read them from the request."""
+    found = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string"},
+            "description": "In any case.",
+        }
+        for name in names
+    ]
+    if pages:
+        size = {"type": "integer", "minimum": 0, "maximum": INT32_MAX}
+        found += [
+            {"name": "maxResults", "in": "query", "schema": size, "description": "The most items to return."},
+            {
+                "name": "pageToken",
+                "in": "query",
+                "schema": {"type": "string"},
+                "description": "The nextPageToken of the page before.",
+            },
+        ]
+    return {"parameters": found}
 
 
 class _Page:
     """The part of a list that is asked for."""
 
-    def __init__(self, broker: Broker, purpose: str, max_results: str | None, token: str | None) -> None:
+    def __init__(self, broker: Broker, request: Request, purpose: str) -> None:
+        max_results = request.query_params.get("maxResults")
+        token = request.query_params.get("pageToken")
         self._tokens = broker.tokens
         self._purpose = purpose
         self.size = broker.settings.server.page_size
@@ -51,13 +71,22 @@ class _Page:
         if token:
             self.after = self._tokens.open(purpose, token)["after"]
 
-    def answer(self, items: Sequence[dict[str, Any]], keys: Sequence[list[str]]) -> Response:
+    def answer(self, items: list[dict[str, Any]]) -> Response:
         """The items, one more than the page holds when there are more."""
         content: dict[str, Any] = {"items": items[: self.size]}
         if len(items) > self.size:
-            after = keys[self.size - 1] if self.size else self.after
+            after = _key(items[self.size - 1]) if self.size else self.after
             content["nextPageToken"] = self._tokens.sign(self._purpose, {"after": after}, _TOKEN_LIFETIME)
         return json_answer(content)
+
+
+def _key(item: dict[str, Any]) -> list[str]:
+    """Where an item stands in its list; tables of several schemas stand by schema first."""
+    return (
+        [name_key(item["schema"]), name_key(item["name"])]
+        if "schema" in item
+        else [name_key(item["name"]), ""]
+    )
 
 
 def describe_share(share: ShareRow) -> dict[str, Any]:
@@ -92,69 +121,67 @@ async def _granted_share(broker: Broker, caller: Caller, name: str) -> ShareRow:
     return share
 
 
-@router.get("/shares", summary="List shares")
-async def list_shares(
-    broker: CurrentBroker, caller: CurrentCaller, max_results: MaxResults = None, page_token: PageToken = None
-) -> Response:
-    """The shares that the caller is granted."""
-    page = _Page(broker, f"shares:{caller.recipient_id}", max_results, page_token)
-    rows = await broker.lookups.shares(caller.recipient_id, page.after[0], page.size + 1)
-    return page.answer([describe_share(row) for row in rows], [[name_key(row.name), ""] for row in rows])
-
-
-@router.get("/shares/{share}", summary="Get a share")
-async def get_share(broker: CurrentBroker, caller: CurrentCaller, share: str) -> Response:
-    """One share."""
-    return json_answer({"share": describe_share(await _granted_share(broker, caller, share))})
-
-
-@router.get("/shares/{share}/schemas", summary="List the schemas of a share")
-async def list_schemas(
-    broker: CurrentBroker,
-    caller: CurrentCaller,
-    share: str,
-    max_results: MaxResults = None,
-    page_token: PageToken = None,
-) -> Response:
-    """The schemas of a share."""
-    found = await _granted_share(broker, caller, share)
-    page = _Page(broker, f"schemas:{found.id}:{caller.recipient_id}", max_results, page_token)
-    rows = await broker.lookups.schemas(found.id, page.after[0], page.size + 1)
-    items = [{"name": row.name, "share": found.name} for row in rows]
-    return page.answer(items, [[name_key(row.name), ""] for row in rows])
-
-
-@router.get("/shares/{share}/schemas/{schema}/tables", summary="List the tables of a schema")
-async def list_tables(
-    broker: CurrentBroker,
-    caller: CurrentCaller,
-    share: str,
-    schema: str,
-    *,
-    max_results: MaxResults = None,
-    page_token: PageToken = None,
-) -> Response:
-    """The tables of a schema."""
+async def _schema_of(broker: Broker, caller: Caller, share: str, schema: str) -> SchemaRow:
     found = await broker.lookups.share(caller.recipient_id, share)
     within = found and await broker.lookups.schema(found.id, schema)
-    if within is None:
+    if not isinstance(within, SchemaRow):
         raise NotFound(f"The schema '{share}.{schema}' does not exist or is not shared with you.")
-    page = _Page(broker, f"tables:{within.id}:{caller.recipient_id}", max_results, page_token)
-    rows = await broker.lookups.tables(within.id, page.after[0], page.size + 1)
-    return page.answer([describe_table(row) for row in rows], [[name_key(row.name), ""] for row in rows])
+    return within
 
 
-@router.get("/shares/{share}/all-tables", summary="List all tables of a share")
-async def list_all_tables(
-    broker: CurrentBroker,
-    caller: CurrentCaller,
-    share: str,
-    max_results: MaxResults = None,
-    page_token: PageToken = None,
-) -> Response:
+@router.get("/shares", summary="List shares", openapi_extra=_documented())
+@for_recipient
+async def list_shares(broker: Broker, caller: Caller, request: Request) -> Response:
+    """The shares that the caller is granted."""
+    page = _Page(broker, request, f"shares:{caller.recipient_id}")
+    rows = await broker.lookups.shares(caller.recipient_id, page.after[0], page.size + 1)
+    return page.answer([describe_share(row) for row in rows])
+
+
+@router.get("/shares/{share}", summary="Get a share", openapi_extra=_documented("share", pages=False))
+@for_recipient
+async def get_share(broker: Broker, caller: Caller, request: Request) -> Response:
+    """One share."""
+    found = await _granted_share(broker, caller, request.path_params["share"])
+    return json_answer({"share": describe_share(found)})
+
+
+@router.get(
+    "/shares/{share}/schemas", summary="List the schemas of a share", openapi_extra=_documented("share")
+)
+@for_recipient
+async def list_schemas(broker: Broker, caller: Caller, request: Request) -> Response:
+    """The schemas of a share."""
+    found = await _granted_share(broker, caller, request.path_params["share"])
+    page = _Page(broker, request, f"schemas:{found.id}:{caller.recipient_id}")
+    rows = await broker.lookups.schemas(found.id, page.after[0], page.size + 1)
+    return page.answer([{"name": row.name, "share": found.name} for row in rows])
+
+
+@router.get(
+    "/shares/{share}/schemas/{schema}/tables",
+    summary="List the tables of a schema",
+    openapi_extra=_documented("share", "schema"),
+)
+@for_recipient
+async def list_tables(broker: Broker, caller: Caller, request: Request) -> Response:
+    """The tables of a schema."""
+    names = request.path_params
+    within = await _schema_of(broker, caller, names["share"], names["schema"])
+    page = _Page(broker, request, f"tables:{within.id}:{caller.recipient_id}")
+    rows = await broker.lookups.tables(within.id, page.after[1], page.size + 1)
+    return page.answer([describe_table(row) for row in rows])
+
+
+@router.get(
+    "/shares/{share}/all-tables",
+    summary="List all tables of a share",
+    openapi_extra=_documented("share"),
+)
+@for_recipient
+async def list_all_tables(broker: Broker, caller: Caller, request: Request) -> Response:
     """The tables of all schemas of a share."""
-    found = await _granted_share(broker, caller, share)
-    page = _Page(broker, f"all-tables:{found.id}:{caller.recipient_id}", max_results, page_token)
+    found = await _granted_share(broker, caller, request.path_params["share"])
+    page = _Page(broker, request, f"all-tables:{found.id}:{caller.recipient_id}")
     rows = await broker.lookups.all_tables(found.id, page.after[0], page.after[1], page.size + 1)
-    keys = [[name_key(row.schema), name_key(row.name)] for row in rows]
-    return page.answer([describe_table(row) for row in rows], keys)
+    return page.answer([describe_table(row) for row in rows])

@@ -43,10 +43,37 @@ QUERY = _body(
 QUERY_FETCH = _body(_PAGES)
 
 
-def _parameter(name: str, kind: str, text: str) -> dict[str, Any]:
-    return {"name": name, "in": "query", "required": False, "schema": {"type": kind}, "description": text}
+def _parameter(name: str, kind: str, text: str, place: str = "query") -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": place,
+        "required": place == "path",
+        "schema": {"type": kind},
+        "description": text,
+    }
 
 
+_NAMES = [_parameter(name, "string", "In any case.", "path") for name in ("share", "schema", "table")]
+_CAPABILITIES = _parameter(
+    "delta-sharing-capabilities",
+    "string",
+    "Such as responseformat=delta;readerfeatures=deletionvectors.",
+    "header",
+)
+VERSION: dict[str, Any] = {
+    "parameters": [
+        *_NAMES,
+        _parameter("startingTimestamp", "string", "Ask for the earliest version at or after this time."),
+    ]
+}
+METADATA: dict[str, Any] = {
+    "parameters": [
+        *_NAMES,
+        _CAPABILITIES,
+        _parameter("version", "string", "A version of the table; needs shared history."),
+        _parameter("timestamp", "string", "A time, such as 2022-01-01T00:00:00Z; needs shared history."),
+    ]
+}
 CHANGES: dict[str, Any] = {
     "parameters": [
         _parameter("startingVersion", "string", "The first version; this or startingTimestamp is needed."),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from lakepass.broker.answers import NO_STORE
+from lakepass.broker.authentication import Caller
 from lakepass.broker.bodies import json_object
 from lakepass.broker.catalog.async_queries import fetch_query, remember_query
 from lakepass.broker.catalog.lookups import TableRow
@@ -24,12 +26,20 @@ from lakepass.broker.protocol.capabilities import (
 from lakepass.broker.protocol.requests import ChangesRequest, QueryRequest, parse_max_files, parse_version
 from lakepass.broker.protocol.state_lines import query_status_line
 from lakepass.broker.protocol.timestamps import parse_timestamp
-from lakepass.broker.routes.table_documentation import CHANGES, QUERY, QUERY_FETCH
-from lakepass.broker.state import Broker, CurrentBroker, CurrentCaller
+from lakepass.broker.routes.table_documentation import CHANGES, METADATA, QUERY, QUERY_FETCH, VERSION
+from lakepass.broker.state import Broker, CurrentBroker, CurrentCaller, for_recipient
 from lakepass.broker.tables.answer import Answer
 from lakepass.broker.tables.failures import EXPECTED, translated
-from lakepass.broker.tables.queries import Asked, answer_changes, answer_metadata, answer_query
+from lakepass.broker.tables.queries import (
+    Asked,
+    answer_changes,
+    answer_metadata,
+    answer_query,
+    metadata_answer,
+)
+from lakepass.broker.tables.served import ServedTable
 from lakepass.broker.tables.versions import checked_version, version_from
+from lakepass.reader.snapshot import Snapshot
 
 router = APIRouter(tags=["Tables"])
 
@@ -47,71 +57,37 @@ FileIdHeader = Annotated[
     str | None,
     Header(alias=FILE_ID_HEADER, description="parquet or delta: which kind of file ids is wanted."),
 ]
-Version = Annotated[str | None, Query(description="A version of the table; needs shared history.")]
-Timestamp = Annotated[str | None, Query(description="A time; needs shared history.")]
-StartingTimestamp = Annotated[
-    str | None, Query(alias="startingTimestamp", description="The earliest version at or after this time.")
-]
 
 
-@router.get(f"{_TABLE}/version", summary="Query a table's version")
-async def get_version(  # noqa: PLR0917 - FastAPI passes them by name
-    broker: CurrentBroker,
-    caller: CurrentCaller,
-    share: str,
-    schema: str,
-    table: str,
-    starting_timestamp: StartingTimestamp = None,
-) -> Response:
+@router.get(f"{_TABLE}/version", summary="Query a table's version", openapi_extra=VERSION)
+@for_recipient
+async def get_version(broker: Broker, caller: Caller, request: Request) -> Response:
     """The latest version, or the earliest at or after a time, in the header Delta-Table-Version."""
-    row = await broker.granted_table(caller, share, schema, table)
-    return await _version_answer(broker, row, starting_timestamp)
-
-
-@router.head(_TABLE, summary="Query a table's version (deprecated form)")
-async def head_version(  # noqa: PLR0917 - as above
-    broker: CurrentBroker,
-    caller: CurrentCaller,
-    share: str,
-    schema: str,
-    table: str,
-    starting_timestamp: StartingTimestamp = None,
-) -> Response:
-    """The same as GET …/version."""
-    row = await broker.granted_table(caller, share, schema, table)
-    return await _version_answer(broker, row, starting_timestamp)
-
-
-async def _version_answer(broker: Broker, row: TableRow, starting_timestamp: str | None) -> Response:
-    moment = None
-    if starting_timestamp is not None:
+    row = await broker.granted_table(caller, **request.path_params)
+    starting = request.query_params.get("startingTimestamp")
+    if starting is None:
+        version = (await _latest(broker, row)).version
+    else:
         _need_history(row)
-        moment = parse_timestamp("startingTimestamp", starting_timestamp)
-
-    def find() -> int:
-        served = broker.tables.table(row)
-        latest = served.latest()
-        if moment is None:
-            return latest.version
-        return checked_version(row, version_from(served, latest, moment), latest, "startingTimestamp")
-
-    version = await _work(broker, row, find)
+        moment = parse_timestamp("startingTimestamp", starting)
+        version = await _work(broker, row, _version_from, broker.tables.table(row), row, moment)
     return Response(b"", 200, {**NO_STORE, "Delta-Table-Version": str(version)})
 
 
-@router.get(f"{_TABLE}/metadata", summary="Query a table's metadata")
-async def get_metadata(  # noqa: PLR0917 - as above
-    broker: CurrentBroker,
-    caller: CurrentCaller,
-    share: str,
-    schema: str,
-    table: str,
-    version: Version = None,
-    timestamp: Timestamp = None,
-    capabilities: CapabilitiesHeader = None,
-) -> Response:
+router.head(_TABLE, summary="Query a table's version (deprecated form)", openapi_extra=VERSION)(get_version)
+
+
+def _version_from(served: ServedTable, row: TableRow, moment: datetime) -> int:
+    latest = served.latest()
+    return checked_version(row, version_from(served, latest, moment), latest, "startingTimestamp")
+
+
+@router.get(f"{_TABLE}/metadata", summary="Query a table's metadata", openapi_extra=METADATA)
+@for_recipient
+async def get_metadata(broker: Broker, caller: Caller, request: Request) -> Response:
     """Protocol and metadata, as two lines."""
-    row = await broker.granted_table(caller, share, schema, table)
+    row = await broker.granted_table(caller, **request.path_params)
+    version, timestamp = (request.query_params.get(name) for name in ("version", "timestamp"))
     if version is not None and timestamp is not None:
         raise InvalidParameter("Please only provide one of version and timestamp.")
     wanted = parse_version("version", version)
@@ -119,12 +95,21 @@ async def get_metadata(  # noqa: PLR0917 - as above
         _need_history(row)
     if timestamp is not None:
         parse_timestamp("timestamp", timestamp)
-    able = Capabilities.parse(capabilities)
+    able = Capabilities.parse(request.headers.get(HEADER))
+    if wanted is None and timestamp is None:
+        answer = metadata_answer(row, able, await _latest(broker, row))
+    else:
+        asked = _asked(broker, row, caller, able, None)
+        answer = await _work(broker, row, answer_metadata, asked, wanted, timestamp)
+    headers = {HEADER: able.answer(answer.form), "Delta-Table-Version": str(answer.version)}
+    return Response(answer.first() or b"", 200, {**NO_STORE, **headers}, NDJSON)
 
-    def find() -> Answer:
-        return answer_metadata(_asked(broker, row, caller, able, None), wanted, timestamp)
 
-    return await _answer(broker, row, find)
+async def _latest(broker: Broker, row: TableRow) -> Snapshot:
+    try:
+        return await broker.freshness.latest(row.location, broker.tables.table(row))
+    except EXPECTED as error:
+        raise translated(error, row) from error
 
 
 @router.post(f"{_TABLE}/query", summary="Read data from a table", openapi_extra=QUERY)

@@ -70,9 +70,14 @@ def answer_metadata(asked: Asked, version: int | None, timestamp: str | None) ->
         snapshot = asked.served.at(_version(asked, version, timestamp))
     else:
         snapshot = asked.served.latest()
-    form = asked.capabilities.choose([(snapshot.protocol, snapshot.metadata)])
-    lines = protocol_line(snapshot.protocol, form) + metadata_line(snapshot.metadata, form, asked.table)
-    return Answer(asked.table, snapshot.version, form, asked.capabilities, iter([lines]))
+    return metadata_answer(asked.table, asked.capabilities, snapshot)
+
+
+def metadata_answer(table: TableRow, capabilities: Capabilities, snapshot: Snapshot) -> Answer:
+    """Protocol and metadata of a snapshot that is there already: nothing is read."""
+    form = capabilities.choose([(snapshot.protocol, snapshot.metadata)])
+    lines = protocol_line(snapshot.protocol, form) + metadata_line(snapshot.metadata, form, table)
+    return Answer(table, snapshot.version, form, capabilities, iter([lines]))
 
 
 def answer_query(asked: Asked, request: QueryRequest) -> Answer:
