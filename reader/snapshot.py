@@ -81,7 +81,7 @@ class Snapshot:
     @classmethod
     def open(cls, source: LogSource, version: int | None = None) -> Snapshot:
         """The snapshot at a version, or the latest."""
-        segment = find_segment(source.storage, source.root, version, source.ratified)
+        segment = find_segment(source.storage, source.root, version, source.ratified, source.cache)
         return cls(source, segment, find_state(source.storage, segment, source.cache))
 
     @property
@@ -172,7 +172,9 @@ class Snapshot:
         tail = self._read_tail(columns)
         yield from tail.live
         if self._segment.checkpoint is not None:
-            reader = CheckpointReader(self._source.storage, self.root, self._segment.checkpoint)
+            reader = CheckpointReader(
+                self._source.storage, self.root, self._segment.checkpoint, self._source.cache
+            )
             yield from checkpoint_files(self.root, reader, columns, tail.seen)
 
     def scan(self, columns: Any = None, filter: Any = None, limit: int | None = None, **options: Any) -> Scan:

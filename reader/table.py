@@ -52,6 +52,7 @@ class Table:
         credentials: CredentialProvider | None = None,
         auxiliary: Mapping[str, CredentialProvider | None]
         | Mapping[Location, CredentialProvider | None]
+        | Mapping[str | Location, CredentialProvider | None]
         | None = None,
         commits: Iterable[RatifiedCommit | str] | None = None,
         *,

@@ -18,11 +18,13 @@ from lakepass.reader.errors import CorruptTableError, DeltaError, PathRefusedErr
 from lakepass.reader.location import Location
 from lakepass.reader.log.actions import Sidecar
 from lakepass.reader.log.arrays import ArrowArray
+from lakepass.reader.log.cache import LogCache, read_kept
 from lakepass.reader.log.files import JSON_STATS, PARSED_STATS, FileColumns
 from lakepass.reader.log.lines import actions, pieces
 from lakepass.reader.log.names import SIDECAR_DIRECTORY
 from lakepass.reader.log.segment import Checkpoint
 from lakepass.reader.storage import FileStatus, Storage
+from lakepass.reader.storage.local import LocalStorage
 
 BATCH_ROWS = 64 << 10
 MAX_SIDECARS = 1_000_000
@@ -33,10 +35,13 @@ Row: TypeAlias = Any
 class CheckpointReader:
     """One checkpoint's files, opened as needed."""
 
-    def __init__(self, storage: Storage, root: Location, checkpoint: Checkpoint) -> None:
+    def __init__(
+        self, storage: Storage, root: Location, checkpoint: Checkpoint, cache: LogCache | None = None
+    ) -> None:
         self._storage = storage
         self._root = root
         self._checkpoint = checkpoint
+        self._cache = cache
         self._opened: tuple[str, pq.ParquetFile] | None = None
 
     @property
@@ -145,12 +150,18 @@ class CheckpointReader:
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(status.path, error) from None
 
+    def _source(self, status: FileStatus) -> Any:
+        local = isinstance(self._storage, LocalStorage)
+        if self._cache is not None and not local and self._cache.keeps(status.size):
+            return pa.BufferReader(read_kept(self._storage, status, self._cache, status.size))
+        return self._storage.open(status.path, status.size or None)
+
     def _open(self, status: FileStatus) -> pq.ParquetFile:
         if self._opened is not None and self._opened[0] == status.path:
             # Files and sidecars come from one checkpoint: its footer is read once.
             return self._opened[1]
         try:
-            file = pq.ParquetFile(self._storage.open(status.path, status.size or None), pre_buffer=True)
+            file = pq.ParquetFile(self._source(status), pre_buffer=True)
             self._opened = status.path, file
             return file
         except DeltaError:

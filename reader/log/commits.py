@@ -99,13 +99,13 @@ def _whole(storage: Storage, commit: Commit, cache: LogCache | None) -> bytes:
 
 def _read(storage: Storage, commit: Commit, cache: LogCache | None) -> Iterator[bytes]:
     status = commit.status
-    kept = cache.get(status.path, status.size) if cache else None
+    kept = cache.get(status) if cache else None
     if kept is not None:
         yield kept
         return
     for piece in pieces(storage, status, commit.content):
         if cache and len(piece) == status.size:
-            cache.put(status.path, status.size, piece)
+            cache.put(status, piece)
         yield piece
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from lakepass.reader.errors import CorruptTableError, NotATableError, VersionNotFoundError
 from lakepass.reader.location import Location
+from lakepass.reader.log.cache import LogCache
 from lakepass.reader.log.hint import last_checkpoint
 from lakepass.reader.log.names import LOG_DIRECTORY, LogFile, file_name, parse_name
 from lakepass.reader.log.ratified import RatifiedCommit
@@ -202,9 +203,10 @@ def find_segment(
     root: Location,
     version: int | None = None,
     ratified: Mapping[int, RatifiedCommit] | None = None,
+    cache: LogCache | None = None,
 ) -> LogSegment:
     """The files that make up a version, or the latest one."""
-    listing = _latest(storage, root) if version is None else _around(storage, root, version)
+    listing = _latest(storage, root, cache) if version is None else _around(storage, root, version)
     listing.ratify(ratified or {}, storage)
     latest = listing.latest
     if version is None and latest is not None:
@@ -230,13 +232,23 @@ def _not_found(everything: LogListing, version: int | None) -> NotATableError | 
     )
 
 
-def _latest(storage: Storage, root: Location) -> LogListing:
-    hint = last_checkpoint(storage, root)
-    if hint:
-        listing = LogListing.read(storage, root, hint)
-        if listing.checkpoints:
-            return listing
-    return LogListing.read(storage, root)
+def _latest(storage: Storage, root: Location, cache: LogCache | None) -> LogListing:
+    """A listing from the last checkpoint on, as far as that is known, or from the beginning."""
+    known = cache.start(str(root)) if cache else None
+    listing = None if known is None else _from(storage, root, known)
+    if listing is None:
+        listing = _from(storage, root, last_checkpoint(storage, root) or 0)
+    if listing is None:
+        listing = LogListing.read(storage, root)
+    if cache and listing.latest is not None:
+        cache.started(str(root), max(listing.checkpoints, default=0))
+    return listing
+
+
+def _from(storage: Storage, root: Location, start: int) -> LogListing | None:
+    """A listing from a checkpoint on; None when it is not there."""
+    listing = LogListing.read(storage, root, start)
+    return listing if start == 0 or listing.checkpoints else None
 
 
 def _around(storage: Storage, root: Location, version: int) -> LogListing:

@@ -16,7 +16,7 @@ import orjson
 
 from lakepass.reader.errors import CorruptTableError, DeltaError
 from lakepass.reader.log.actions import DomainMetadata, Metadata, Protocol, Transaction
-from lakepass.reader.log.cache import LogCache
+from lakepass.reader.log.cache import LogCache, read_kept
 from lakepass.reader.log.checkpoints import CheckpointReader
 from lakepass.reader.log.commits import commit_pieces, other_actions
 from lakepass.reader.log.names import LogFile
@@ -49,7 +49,7 @@ def find_state(
     if known is None and segment.checksums:
         checksum = segment.checksums[-1]
         later = [commit for commit in segment.commits if commit.version > checksum.version]
-        base = _checksum_state(storage, checksum)
+        base = _checksum_state(storage, checksum, cache)
         if base is not None:
             return _newest(storage, segment, later, cache, base)
     return _newest(storage, segment, segment.replayed(), cache, known)
@@ -89,9 +89,9 @@ def _reading(state: TableState) -> dict[str, Any]:
     }
 
 
-def _checksum_state(storage: Storage, checksum: LogFile) -> TableState | None:
+def _checksum_state(storage: Storage, checksum: LogFile, cache: LogCache | None) -> TableState | None:
     try:
-        document = orjson.loads(storage.read(checksum.status.path, limit=_LARGEST_CHECKSUM))
+        document = orjson.loads(read_kept(storage, checksum.status, cache, _LARGEST_CHECKSUM))
         if not isinstance(document, dict):
             return None
         protocol = Protocol.parse(document.get("protocol"), checksum.status.path)
@@ -117,7 +117,7 @@ def _newest(
     if base is None and len(found) < 2 and segment.checkpoint is not None:
         where = segment.checkpoint.files[0].status.path
         wanted = [name for name in ("protocol", "metaData") if name not in found]
-        reader = CheckpointReader(storage, segment.root, segment.checkpoint)
+        reader = CheckpointReader(storage, segment.root, segment.checkpoint, cache)
         for name, action in reader.rows(wanted, until=wanted):
             found.setdefault(name, (action, where))
     protocol = Protocol.parse(*found["protocol"]) if "protocol" in found else base.protocol if base else None
@@ -182,7 +182,7 @@ def _everything(
         yield action, where
     if segment.checkpoint is not None:
         where = segment.checkpoint.files[0].status.path
-        for _, action in CheckpointReader(storage, segment.root, segment.checkpoint).rows([name]):
+        for _, action in CheckpointReader(storage, segment.root, segment.checkpoint, cache).rows([name]):
             yield action, where
 
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lakepass.reader import Table
 from lakepass.reader.errors import CorruptTableError, NotATableError, VersionNotFoundError
+from lakepass.reader.location import Location
+from lakepass.reader.log.cache import LogCache
+from lakepass.reader.storage import FileStatus, Storages
+from lakepass.reader.storage.local import LocalStorage
 from tests.reader.log_folder import LogFolder, add, lines, metadata, paths_of, protocol, remove
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
@@ -272,32 +279,35 @@ def test_update_of_a_gap_is_refused(folder: LogFolder) -> None:
 
 
 class Requests:
-    """A table whose storage writes down what is asked of it."""
+    """A table whose storage writes down what is asked of it; `remote` makes it look like one far away."""
 
-    def __init__(self, folder: LogFolder) -> None:
-        from lakepass.reader import Table
-        from lakepass.reader.location import Location
-        from lakepass.reader.storage import Storages
-        from lakepass.reader.storage.local import LocalStorage
-
-        seen: list[tuple[str, str]] = []
-
-        class Watched(LocalStorage):
-            def list(self, directory, start_after=""):  # type: ignore[no-untyped-def]
-                seen.append(("list", start_after))
-                return super().list(directory, start_after)
-
-            def read(self, path, **options):  # type: ignore[no-untyped-def]
-                seen.append(("read", path.rsplit("/", 1)[-1]))
-                return super().read(path, **options)
-
-            def open(self, path, size=None):  # type: ignore[no-untyped-def]
-                seen.append(("open", path.rsplit("/", 1)[-1]))
-                return super().open(path, size)
-
+    def __init__(self, folder: LogFolder, cache: LogCache | None = None, *, remote: bool = False) -> None:
         location = Location.parse(str(folder.path))
+        self.seen: list[tuple[str, str]] = []
+        storage: Any = Watched(LocalStorage(location), self.seen)
+        if not remote:
+            storage.__class__ = type("WatchedLocal", (Watched, LocalStorage), {})
+        self.table = Table(location, storages=Storages([(location, storage)]), cache=cache)
+
+
+class Watched:
+    """Passes everything on, and writes it down."""
+
+    def __init__(self, inner: LocalStorage, seen: list[tuple[str, str]]) -> None:
+        self.inner = inner
         self.seen = seen
-        self.table = Table(location, storages=Storages([(location, Watched(location))]))
+
+    def list(self, directory: str, start_after: str = "") -> Iterator[FileStatus]:
+        self.seen.append(("list", start_after))
+        return self.inner.list(directory, start_after)
+
+    def read(self, path: str, **options: Any) -> bytes:
+        self.seen.append(("read", path.rsplit("/", 1)[-1]))
+        return self.inner.read(path, **options)
+
+    def open(self, path: str, size: int | None = None) -> Any:
+        self.seen.append(("open", path.rsplit("/", 1)[-1]))
+        return self.inner.open(path, size)
 
 
 def test_checksum_files_open_a_table_without_reading_the_log(folder: LogFolder) -> None:
