@@ -68,6 +68,7 @@ def running_scene(
     }
     seconds = f"{int(lifetime.total_seconds())}s"
     with running_broker(storage=[storage], config={"credentials": {"lifetime": seconds}}) as broker:
+        broker.catalog.shares.add(SHARE)
         for name in tables:
             home = f"s3://{bucket}/tables/{name}"
             table = place(name, folder, home)

@@ -28,7 +28,8 @@ ROOT = Path(__file__).parents[2]
 def scene(ministack: Ministack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     folder = tmp_path_factory.mktemp("renewal")
     for part in range(FILES):
-        write_deltalake(folder / "many", pa.table({"id": range(part * 100, part * 100 + 100)}), mode="append")
+        ids = pa.array(range(part * 100, part * 100 + 100), pa.int64())
+        write_deltalake(folder / "many", pa.table({"id": ids}), mode="append")
     with running_scene(ministack, folder, [], LIFE) as running:
         location = f"s3://{running.bucket}/many"
         ministack.seed(folder / "many", location)
