@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-_DEPTH = 4
+_DEPTH = 2
+"""Batches of each file that may wait to be taken."""
 
 
 class Outputs(ABC):

@@ -17,6 +17,7 @@ from lakepass.reader.errors import CorruptTableError
 from lakepass.reader.storage import Storage
 
 _FEWEST_ROWS = 1_024
+_PAGE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,11 @@ class BatchSize:
 
     rows: int
     bytes: int
+    paged: bool = False
+    """Whether pages are fetched one by one, because the rest of a row group will hardly be wanted."""
 
 
-STREAMED = BatchSize(131_072, 32 << 20)
+STREAMED = BatchSize(131_072, 16 << 20)
 """For rows that are passed on: a few batches are all the memory that is taken."""
 COLLECTED = BatchSize(1 << 20, 256 << 20)
 """For rows that are all kept: fewer batches are read faster."""
@@ -47,7 +50,8 @@ class DataFile:
         # Ranges are fetched together where each request costs a round trip.
         self._options: dict[str, Any] = {
             "coerce_int96_timestamp_unit": "us",
-            "pre_buffer": not path.startswith("file:"),
+            "pre_buffer": not batch_size.paged and not path.startswith("file:"),
+            "buffer_size": _PAGE_BYTES if batch_size.paged else 0,
             "arrow_extensions_enabled": False,
         }
         self._handle: Any = storage.open(path, size)

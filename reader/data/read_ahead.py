@@ -20,7 +20,7 @@ _END = object()
 def workers_for(remote: bool) -> int:
     """How many files to read at once: one for each core, more where a request waits for the network."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(2, cores) if not remote else max(8, cores)
+    return max(2, cores) if not remote else max(4, cores)
 
 
 def read_ahead(sources: Iterable[Callable[[], Iterator[T]]], workers: int, depth: int | None) -> Iterator[T]:

@@ -13,6 +13,8 @@ from lakepass.reader.data.files import COLLECTED, STREAMED, BatchSize
 from lakepass.reader.data.read_ahead import read_ahead, workers_for
 from lakepass.reader.data.reading import FileReader, ReadPlan, ScanFile
 
+_FEW_ROWS = 10_000
+
 Done: TypeAlias = Callable[[ScanFile], None]
 """Called for each file, or piece of one, when its rows were all given."""
 
@@ -33,6 +35,8 @@ def stream(
     if not first or limit == 0:
         return
     size = COLLECTED if depth is None else STREAMED
+    if limit is not None and limit <= _FEW_ROWS and first[0][0].filter is None:
+        size = BatchSize(max(limit, 1), STREAMED.bytes, paged=True)
     sources = (_source(plan, file, size, done) for plan, file in itertools.chain(first, waiting))
     if len(first) == 1:
         rows = next(sources)()
