@@ -52,7 +52,6 @@ fixtures: setup  ## write the fixture tables again with Spark (needs Java 17)
 	$(BIN)/python -m tests.tables.generator $(TABLES)
 
 docs: setup  ## the site in site/, with every link checked
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:  ## remove everything the other targets made
