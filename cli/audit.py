@@ -58,7 +58,8 @@ def _audit(  # noqa: PLR0917 - typer passes them by name
     )
     catalog = open_catalog(settings)
     try:
-        events = trail.latest(catalog.engine, wanted, limit)
+        position = trail.last_position(catalog.engine)
+        events = trail.latest(catalog.engine, wanted, limit, position)
         if as_lines or (as_json and follow):
             _print_lines(events)
         elif as_json:
@@ -66,7 +67,7 @@ def _audit(  # noqa: PLR0917 - typer passes them by name
         else:
             _print_table(events, follow=follow)
         if follow:
-            for event in trail.follow(catalog.engine, wanted):
+            for event in trail.follow(catalog.engine, wanted, position):
                 if as_json or as_lines:
                     _print_lines([event])
                 else:

@@ -14,7 +14,6 @@ import queue
 import threading
 from collections import defaultdict
 from concurrent.futures import Future
-from dataclasses import asdict
 from pathlib import Path
 
 import orjson
@@ -132,7 +131,8 @@ def _settle_on_loop(futures: list[asyncio.Future[None]], failure: AuditUnavailab
 
 
 def _row(event: VendEvent) -> dict[str, object]:
-    return {
-        name: value[:_LONGEST_TEXT] if isinstance(value, str) else value
-        for name, value in asdict(event).items()
-    }
+    row = dict(vars(event))
+    for name in ("table", "location", "reason"):  # what a caller wrote may be in these
+        if row[name] is not None:
+            row[name] = row[name][:_LONGEST_TEXT]
+    return row

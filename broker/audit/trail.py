@@ -41,23 +41,33 @@ class Filter:
         return statement
 
 
-def latest(engine: Engine, wanted: Filter, limit: int) -> list[VendEvent]:
+def last_position(engine: Engine) -> int:
+    """Where the trail ends now: what `latest` shows up to, and `follow` goes on from."""
+    columns = audit_events.columns
+    with engine.connect() as connection:
+        return connection.execute(select(columns.id).order_by(columns.id.desc()).limit(1)).scalar() or 0
+
+
+def latest(engine: Engine, wanted: Filter, limit: int, up_to: int | None = None) -> list[VendEvent]:
     """The newest `limit` events, oldest first."""
     statement = wanted.apply(select(*_COLUMNS)).order_by(audit_events.columns.id.desc()).limit(limit)
+    if up_to is not None:
+        statement = statement.where(audit_events.columns.id <= up_to)
     with engine.connect() as connection:
         rows = connection.execute(statement).mappings().all()
     return [_event(dict(row)) for row in reversed(rows)]
 
 
-def follow(engine: Engine, wanted: Filter, *, poll_seconds: float = 1.0) -> Iterator[VendEvent]:
-    """Events from now on, as they are written, without end.
+def follow(
+    engine: Engine, wanted: Filter, position: int | None = None, *, poll_seconds: float = 1.0
+) -> Iterator[VendEvent]:
+    """Events after `position` (or from now on), as they are written, without end.
 
     Replicas commit out of order, so an id may appear after a higher one: ids of the last seconds are asked
     for again and told once.
     """
     columns = audit_events.columns
-    with engine.connect() as connection:
-        start = connection.execute(select(columns.id).order_by(columns.id.desc()).limit(1)).scalar() or 0
+    start = last_position(engine) if position is None else position
     told: dict[int, int] = {}
     began = _now() - int(_LATE.total_seconds() * 1000)
     while True:
