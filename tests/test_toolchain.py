@@ -40,7 +40,7 @@ def test_without_a_java_one_is_brought(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolchain, "_java_candidates", list)
     home = toolchain.java_home()
     # As Spark starts it: with a module that this Java does not have.
-    command = [home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-version"]
+    command = [str(home / "bin" / "java"), "--add-modules=jdk.incubator.vector", "-version"]
     told = subprocess.run(command, capture_output=True, text=True, check=True)
     assert 'version "21' in told.stderr
 
