@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 from urllib.parse import quote
 
+from lakepass.broker.signing.encoding import KeyEncoder
+
 SERVICE_VERSION = "2026-10-06"
 """The version whose string to sign is built here."""
 _CLOCK_SKEW = timedelta(seconds=60)
@@ -51,7 +53,7 @@ class AzureSigner:
         expires = min(now + min(lifetime, _LONGEST), key_ends)
         self.expires_at_ms = int(expires.timestamp()) * 1000
         start, end = (_text(moment) for moment in (now - _CLOCK_SKEW, expires))
-        self._base = f"{blob_endpoint.rstrip('/')}/{container}/"
+        self._encoder = KeyEncoder(f"{blob_endpoint.rstrip('/')}/{container}/")
         self._before_path = f"r\n{start}\n{end}\n/blob/{account}/{container}/"
         told = [key.signed_oid, key.signed_tid, key.signed_start, key.signed_expiry, key.signed_service]
         # After the key: identities, correlation id and address, all empty.
@@ -71,8 +73,7 @@ class AzureSigner:
         for name in keys:
             to_sign = f"{self._before_path}{name}{self._after_path}".encode()
             signature = base64.b64encode(hmac.digest(self._key, to_sign, hashlib.sha256)).decode()
-            path = quote(name, safe="/~")
-            urls.append(f"{self._base}{path}?{self._query}&sig={quote(signature, safe='/~')}")
+            urls.append(f"{self._encoder.path(name)}?{self._query}&sig={quote(signature, safe='/~')}")
         return urls
 
 

@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlsplit
 
+from lakepass.broker.signing.encoding import KeyEncoder
+
 _ALGORITHM = "GOOG4-RSA-SHA256"
 _LONGEST = timedelta(days=7)
 _CALLS_AT_ONCE = 16
@@ -39,7 +41,7 @@ class GcsSigner:
         self._remote = remote
         origin = urlsplit(endpoint or _ENDPOINT)
         self._origin = f"{origin.scheme}://{origin.netloc}"
-        self._base = f"{origin.path.rstrip('/')}/{bucket}/"
+        self._encoder = KeyEncoder(f"{origin.path.rstrip('/')}/{bucket}/")
         stamp = now.strftime("%Y%m%dT%H%M%SZ")
         scope = f"{stamp[:8]}/auto/storage/goog4_request"
         fields = {
@@ -61,7 +63,7 @@ class GcsSigner:
             return list(pool.map(self._sign_one, keys))
 
     def _sign_one(self, name: str) -> str:
-        path = self._base + quote(name, safe="/~")
+        path = self._encoder.path(name)
         request = hashlib.sha256(b"GET\n" + path.encode() + self._after_path).hexdigest()
         signature = self._sign_bytes((self._to_sign + request).encode()).hex()
         return f"{self._origin}{path}?{self._query}&X-Goog-Signature={signature}"

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlsplit
 
+from lakepass.broker.signing.encoding import KeyEncoder
 from lakepass.reader.credentials import AwsKeys, Credential
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
@@ -32,7 +33,8 @@ class S3Signer:
         self.expires_at_ms = int(now.timestamp() + seconds) * 1000
         store = credential.store
         region = store.region or "us-east-1"
-        self._origin, self._base, host = _address(store.endpoint, region, bucket, path_style=store.path_style)
+        self._origin, base, host = _address(store.endpoint, region, bucket, path_style=store.path_style)
+        self._encoder = KeyEncoder(base)
         stamp = now.strftime("%Y%m%dT%H%M%SZ")
         scope = f"{stamp[:8]}/{region}/s3/aws4_request"
         parameters = [
@@ -55,13 +57,12 @@ class S3Signer:
 
     def sign(self, keys: Sequence[str]) -> list[str]:
         """A URL for each object key."""
-        origin, base, query, after, to_sign, key = (
-            self._origin, self._base, self._query, self._after_path, self._to_sign, self._key
-        )  # fmt: skip
+        origin, query, after = self._origin, self._query, self._after_path
+        to_sign, key, path_of = self._to_sign, self._key, self._encoder.path
         sha256, digest = hashlib.sha256, hmac.digest
         urls = []
         for name in keys:
-            path = base + quote(name, safe="/~")
+            path = path_of(name)
             request = sha256(b"GET\n" + path.encode() + after).hexdigest()
             signature = digest(key, (to_sign + request).encode(), "sha256").hex()
             urls.append(f"{origin}{path}?{query}&X-Amz-Signature={signature}")
