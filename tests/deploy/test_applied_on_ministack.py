@@ -8,11 +8,15 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import subprocess
+import sys
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from botocore.exceptions import ClientError
 
 from lakepass.broker.config import StorageEntry
@@ -143,6 +147,30 @@ def test_outside_the_given_directories_the_role_opens_nothing(applied: Applied) 
         client.list_objects_v2(Bucket=applied.bucket, Prefix="staff/trips/")
     with pytest.raises(ClientError, match=DENIED):
         client.get_object(Bucket=applied.bucket, Key="staff/trips/_delta_log/00000000000000000000.json")
+
+
+def test_verify_passes_with_the_role_it_made(applied: Applied, tmp_path: Path) -> None:
+    """The provider's own proof, by the command, with the module's output as the configuration."""
+    applied.store.seed(MODULES / "demo-table" / "trips", f"s3://{applied.bucket}/sales/verified")
+    configuration = tmp_path / "lakepass.yaml"
+    entry = applied.entry().model_dump(mode="json", exclude_none=True)
+    entry["location"] = applied.storage[0]["location"]
+    entry["aws"]["secret_access_key"] = applied.broker.secret_access_key
+    configuration.write_text(
+        yaml.safe_dump({"database": f"sqlite:///{tmp_path / 'catalog.db'}", "storage": [entry]})
+    )
+
+    def lakepass(*words: str) -> str:
+        command = [sys.executable, "-m", "lakepass.cli.main", *words, "--config", str(configuration)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{words}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    lakepass("table", "add", "demo.x.trips", f"s3://{applied.bucket}/sales/verified", "--access", "url,dir")
+    verified = lakepass("verify", "demo.x.trips", "--wait", "5", "--json")
+
+    (report,) = json.loads(verified)
+    assert report["sound"] is True, verified
 
 
 def test_another_external_id_is_refused(applied: Applied) -> None:
