@@ -30,6 +30,7 @@ from lakepass.reader.snapshot import LogSource, Snapshot
 from lakepass.reader.storage import Storages
 
 if TYPE_CHECKING:
+    import duckdb
     import pandas as pd
     import polars as pl
     from deltalake import DeltaTable
@@ -153,6 +154,20 @@ class Table:
     ) -> pa.RecordBatchReader:
         """The latest rows as a stream of batches."""
         return self.snapshot().scan(columns, filter, limit).to_reader()
+
+    def polars(self, filter: Any = None) -> pl.LazyFrame:
+        """The latest rows as a polars LazyFrame, which reads only the columns a query names."""
+        from lakepass.reader.engines import lazy_frame
+
+        return lazy_frame(self.snapshot(), filter)
+
+    def duckdb(
+        self, connection: duckdb.DuckDBPyConnection | None = None, filter: Any = None
+    ) -> duckdb.DuckDBPyRelation:
+        """The latest rows as a DuckDB relation, of `connection` or of one of its own."""
+        from lakepass.reader.engines import duckdb_relation
+
+        return duckdb_relation(self.snapshot(), connection, filter)
 
     def storage_options(self) -> StorageOptions:
         """Options for the deltalake package, with this table's credential; see
