@@ -63,9 +63,14 @@ def check_mode(text: str) -> Mode:
     raise SparkReadError(f"mode={text!r} is not known: use 'auto', 'dir' or 'url'.")
 
 
-def vended(table: SharedTable) -> dict[Location, Vended]:
-    """The credential of each of the table's locations, the root first, with where it is renewed."""
-    return {location: provider.vended for location, provider in table._providers.items()}
+def locations(table: SharedTable) -> list[Location]:
+    """Where the table's files are: its root, then its auxiliary locations."""
+    return list(table._providers)
+
+
+def vended(table: SharedTable, location: Location) -> Vended:
+    """The credential for one of the table's locations, with where it is renewed."""
+    return table._providers[location].vended
 
 
 def ends(credential: Credential) -> str:

@@ -18,7 +18,7 @@ from lakepass.reader.sharing.client import SharingClient
 from lakepass.reader.sharing.profile import ProfileSource
 from lakepass.reader.sharing.table import SharedTable
 from lakepass.spark_conf.errors import SparkReadError, told_in_words
-from lakepass.spark_conf.opening import Mode, Reference
+from lakepass.spark_conf.opening import Mode, Reference, locations
 from lakepass.spark_conf.scoped import path_and_options
 from lakepass.spark_conf.source import FORMAT, register
 
@@ -161,7 +161,7 @@ def _delta_options(
     reason = None
     if opened.location is None:
         reason = "it is offered by URL, and Delta's reader opens directories"
-    elif len(opened._providers) > 1:
+    elif len(locations(opened)) > 1:
         reason = "it has files in auxiliary locations, each with a credential of its own"
     if reason is None:
         return path_and_options(opened, reference, _session_secret(spark), renew=renew)

@@ -11,7 +11,7 @@ from lakepass.reader.sharing.table import SharedTable
 from lakepass.reader.sharing.vended import Vended
 from lakepass.spark_conf.errors import SparkReadError
 from lakepass.spark_conf.hadoop import Renewal, hadoop_conf, hadoop_path, renewing_conf
-from lakepass.spark_conf.opening import Mode, Reference, ends, vended
+from lakepass.spark_conf.opening import Mode, Reference, ends, locations, vended
 
 
 class StaticCredentialWarning(UserWarning):
@@ -42,7 +42,8 @@ def path_and_options(
     opened: SharedTable, reference: Reference, session: bytes, *, renew: bool
 ) -> tuple[str, dict[str, str]]:
     """Path and options of a table; `session` is a secret of the session, the same for all its reads."""
-    ((location, answer), *_) = vended(opened).items()
+    location = locations(opened)[0]
+    answer = vended(opened, location)
     renewal = _renewal(answer, reference, session) if renew else None
     if renewal is not None:
         return hadoop_path(location), renewing_conf(location, answer.credential.store, renewal)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from lakepass.reader.scan import ScanTask
 
 FORMAT = "lakepass"
+_SMALL_BYTES = 32 * 1024 * 1024
+_MOST_TOGETHER = 4
+_ENOUGH = 32
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 CHANGE_FIELDS = (
@@ -155,9 +159,22 @@ class PushingReader(BatchReader):
 
 
 def plan(scan: Any, options: Options) -> Sequence[InputPartition]:
-    """A scan's tasks as partitions."""
-    size = {} if options.partition_bytes is None else {"target_bytes": options.partition_bytes}
-    return [TaskPartition(task) for task in scan.tasks(**size)]
+    """A scan's tasks as partitions: of `partitionBytes`, or as large as leaves work for every core.
+
+    A planner in Python does not know how many cores there are. It cuts the scan into small tasks and, from
+    `_ENOUGH` on, puts several into one, up to the size that Spark's own readers use.
+    """
+    if options.partition_bytes is not None:
+        return [TaskPartition(task) for task in scan.tasks(options.partition_bytes)]
+    tasks: list[ScanTask] = scan.tasks(_SMALL_BYTES)
+    together = min(max(len(tasks) // _ENOUGH, 1), _MOST_TOGETHER)
+    joined: list[ScanTask] = []
+    for index, task in enumerate(tasks):
+        if index % together and joined[-1].plan is task.plan:
+            joined[-1] = replace(joined[-1], files=(*joined[-1].files, *task.files))
+        else:
+            joined.append(task)
+    return [TaskPartition(task) for task in joined]
 
 
 def read_task(partition: InputPartition, schema: StructType) -> Iterator[pa.RecordBatch]:
