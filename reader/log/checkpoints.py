@@ -135,19 +135,20 @@ class CheckpointReader:
     ) -> Iterator[pa.RecordBatch]:
         """Batches of the given leaves; row groups without the wanted action are left out."""
         file = self._open(status)
-        present = _present(file, columns, as_json=as_json)
-        if not present:
-            return
-        groups = [
-            index
-            for index in range(file.metadata.num_row_groups)
-            if wanted is None or not _lacks(file.metadata.row_group(index), wanted)
-        ]
-        if not groups:
-            return
         try:
-            yield from file.iter_batches(BATCH_ROWS, row_groups=groups, columns=present, use_threads=True)
-        except (pa.ArrowException, OSError) as error:
+            present = _present(file, columns, as_json=as_json)
+            groups = [
+                index
+                for index in range(file.metadata.num_row_groups)
+                if wanted is None or not _lacks(file.metadata.row_group(index), wanted)
+            ]
+            if not present or not groups:
+                return
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=present, use_threads=True):
+                # Text in Parquet is not looked at when it is read: what is not UTF-8 would fail later.
+                batch.validate(full=True)
+                yield batch
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise _unreadable(status.path, error) from None
 
     def _source(self, status: FileStatus) -> Any:
@@ -166,7 +167,7 @@ class CheckpointReader:
             return file
         except DeltaError:
             raise
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise _unreadable(status.path, error) from None
 
 

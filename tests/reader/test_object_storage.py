@@ -309,9 +309,7 @@ def test_requests_to_open_and_list_a_table(
             f"read {2:020d}.checkpoint.parquet",
         ]
     )
-    assert len(reads) == 5, (
-        "the small checkpoint's footer and columns come with one request, at opening and at listing"
-    )
+    assert len(reads) == 4, "nothing is fetched twice"
     asked.clear()
     assert snapshot.update() is snapshot
     assert 1 <= len(asked) <= 2
