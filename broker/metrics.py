@@ -20,6 +20,16 @@ class Metrics:
             buckets=(0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60),
             registry=self.registry,
         )
+        self._credentials = Counter(
+            "lakepass_credentials",
+            "Requests for a credential",
+            ["interface", "cloud", "outcome"],
+            registry=self.registry,
+        )
+
+    def count_credential(self, interface: str, cloud: str | None, outcome: str) -> None:
+        """Count one request for a credential; `cloud` is None where it did not come to that."""
+        self._credentials.labels(interface, cloud or "-", outcome).inc()
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request."""

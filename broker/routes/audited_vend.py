@@ -71,13 +71,15 @@ async def audited_vend(
         credential = await _vend(broker, caller, table, wanted, told)
     except Unauthenticated as error:
         if _strangers.may_be_written_down():
-            await _record(broker, VendEvent(outcome=Outcome.REFUSED, reason=error.message, **told))
+            await _record(broker, request, VendEvent(outcome=Outcome.REFUSED, reason=error.message, **told))
         raise
     except RequestError as error:
         outcome = Outcome.FAILED if error.status >= 500 else Outcome.REFUSED
-        await _record(broker, VendEvent(outcome=outcome, reason=error.message, **told))
+        await _record(broker, request, VendEvent(outcome=outcome, reason=error.message, **told))
         raise
-    await _record(broker, VendEvent(outcome=Outcome.VENDED, expires_at=expiration_ms(credential), **told))
+    await _record(
+        broker, request, VendEvent(outcome=Outcome.VENDED, expires_at=expiration_ms(credential), **told)
+    )
     return table, credential
 
 
@@ -133,7 +135,8 @@ def _location_of(table: TableRow, wanted: str | None) -> Location:
     return location
 
 
-async def _record(broker: Broker, event: VendEvent) -> None:
+async def _record(broker: Broker, request: Request, event: VendEvent) -> None:
+    request.app.state.metrics.count_credential(event.interface, event.cloud, event.outcome)
     try:
         await broker.audit.record_async(event)
     except AuditUnavailable:

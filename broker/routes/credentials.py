@@ -10,6 +10,7 @@ All pass the same checks, give the same scope and leave the same row in the audi
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
@@ -208,14 +209,23 @@ def _container_token(request: Request) -> str:
 def _renewal(broker: Broker, request: Request, table: TableRow, credential: Credential) -> dict[str, str]:
     """Where a new credential for the same location is fetched, in the forms that renew by themselves."""
     server = broker.settings.server
-    base = (server.public_url or str(request.base_url)).rstrip("/")
-    auxiliary = credential.location != str(parse_location(table.location))
-    told = {"unityCatalog": base}
+    base = server.public_url
+    if base is None:
+        # As the client wrote it: what it reached once it reaches again.
+        host = request.headers.get("host") or ":".join(map(str, request.scope["server"]))
+        base = f"{request.scope['scheme']}://{host}{request.scope.get('root_path', '')}"
+    auxiliary = credential.location != table.location
+    told = {"unityCatalog": base.rstrip("/")}
     if not auxiliary:
         told["tableId"] = table.id
     if isinstance(credential.keys, AwsKeys):
-        names = [quote(name, safe="") for name in (table.share, table.schema, table.name)]
-        path = "/shares/{}/schemas/{}/tables/{}/aws-container-credentials".format(*names)
+        path = _container_path(table.share, table.schema, table.name)
         query = "?" + urlencode({"location": credential.location}) if auxiliary else ""
-        told["awsContainerCredentials"] = f"{base}{server.prefix}{path}{query}"
+        told["awsContainerCredentials"] = f"{told['unityCatalog']}{server.prefix}{path}{query}"
     return told
+
+
+@lru_cache(maxsize=4096)
+def _container_path(*names: str) -> str:
+    share, schema, table = (quote(name, safe="") for name in names)
+    return f"/shares/{share}/schemas/{schema}/tables/{table}/aws-container-credentials"

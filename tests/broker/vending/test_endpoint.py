@@ -295,6 +295,12 @@ def test_a_vend_is_written_down(desk: Desk) -> None:
     assert desk.profile["bearerToken"] not in shown
 
 
+def test_vends_are_counted(desk: Desk) -> None:
+    desk.ask()
+    shown = httpx.get(f"{desk.broker.origin}/metrics").text
+    assert 'lakepass_credentials_total{cloud="aws",interface="delta-sharing",outcome="vended"}' in shown
+
+
 def test_without_a_good_token(desk: Desk) -> None:
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic eDp5"}):
         answer = httpx.post(f"{desk.broker.url}{desk.path}/temporary-table-credentials", headers=headers)
