@@ -91,6 +91,12 @@ async def _vend(
         raise UnsupportedOperation(
             f"The table '{table.full_name}' is not shared by directory. Its access modes: {modes}."
         )
+    if not table.history_shared or table.start_version:
+        # Registration refuses the pair; a row that came another way must not show the log either.
+        raise UnsupportedOperation(
+            f"The table '{table.full_name}' does not share its whole history, which directory access "
+            "would show."
+        )
     location = _location_of(table, wanted)
     told["location"] = str(location)
     entry = broker.settings.storage_for(location)

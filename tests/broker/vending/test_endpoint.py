@@ -15,6 +15,7 @@ import boto3
 import httpx
 import pytest
 from botocore.exceptions import ClientError
+from sqlalchemy import text
 
 from lakepass.broker.audit.events import VendEvent
 from lakepass.broker.audit.trail import Filter, latest
@@ -253,6 +254,21 @@ def test_a_table_without_dir_says_which_modes_it_has(desk: Desk) -> None:
     assert answer.status_code == 400
     assert "Its access modes: url" in answer.json()["message"]
     assert desk.scene.bucket not in answer.text
+
+
+@pytest.mark.parametrize("change", ["history_shared = 0", "start_version = 3"])
+def test_a_table_with_hidden_history_is_not_opened(desk: Desk, change: str) -> None:
+    """The catalog refuses such a table; here the row is changed behind its back."""
+    engine = desk.broker.catalog.engine
+    row = desk.broker.share_table(
+        f"sales.eu.hidden{next(_names)}", f"s3://{desk.scene.bucket}/t/a", modes=["dir"]
+    )
+    with engine.begin() as connection:
+        connection.execute(text(f"UPDATE tables SET {change} WHERE id = :id"), {"id": row.id})
+    desk.path = f"/shares/sales/schemas/eu/tables/{row.name}"
+    answer = desk.ask()
+    assert answer.status_code == 400
+    assert "history" in answer.json()["message"]
 
 
 @pytest.mark.parametrize(
