@@ -34,12 +34,14 @@ class Block:
 
     @property
     def kind(self) -> str | None:
-        """How it is run; None when there is nothing to run."""
-        return RUNNABLE.get(self.language)
+        """How it is run; None when there is nothing to run, or only the project's own `make` commands."""
+        kind = RUNNABLE.get(self.language)
+        commands = [line for line in self.shell().splitlines() if line.strip()] if kind == "console" else []
+        return None if commands and all(line.startswith("make ") for line in commands) else kind
 
     def shell(self) -> str:
         """The commands of a shell or console block."""
-        if self.kind == "shell":
+        if self.language != "console":
             return self.code
         commands: list[str] = []
         for line in self.code.splitlines():

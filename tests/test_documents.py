@@ -62,6 +62,11 @@ def test_finds_every_block() -> None:
     assert found[1].kind is None
 
 
+def test_the_projects_own_commands_are_not_run_again() -> None:
+    (block,) = documents.blocks("```console\n$ make test\n1 passed\n```\n")
+    assert block.kind is None
+
+
 def test_runs_them_in_order_in_one_folder(tmp_path: Path) -> None:
     _run(_DOCUMENT, tmp_path)
     assert (tmp_path / "first.txt").read_text() == "first\n"
