@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
+from lakepass.reader.log.cache import DirectoryCache, LogCache, MemoryCache
 from lakepass.reader.sharing.access import Access
 from lakepass.reader.sharing.listings import Listing, Schema, Share, TableEntry
 from lakepass.reader.sharing.names import TableName, check, split_schema
@@ -18,7 +20,8 @@ class SharingClient:
     """A recipient's view of a Delta Sharing server.
 
     `profile` is a path, an https address or a dict; left out, `LAKEPASS_PROFILE` names it. `timeout` is how
-    many seconds to wait for the server to answer.
+    many seconds to wait for the server to answer. `cache` keeps commits and checkpoints, which never change:
+    a folder, for all processes that name it, or any `LogCache`; left out, some memory of this client.
 
     >>> SharingClient({"shareCredentialsVersion": 1, "endpoint": "https://e.com/s", "bearerToken": "t"})
     SharingClient('https://e.com/s')
@@ -30,9 +33,12 @@ class SharingClient:
         *,
         timeout: float | None = None,
         patience: Patience | None = None,
+        cache: LogCache | str | os.PathLike[str] | None = None,
     ) -> None:
         patience = patience or (Patience() if timeout is None else Patience(read=timeout))
         self._rest = Rest(Transport(Profile.load(profile), patience))
+        kept = DirectoryCache(cache) if isinstance(cache, str | os.PathLike) else cache
+        self._cache: LogCache = kept if kept is not None else MemoryCache()
 
     @property
     def profile(self) -> Profile:
@@ -78,7 +84,7 @@ class SharingClient:
         announcing it: the table's directory, read with `access="dir"`.
         """
         parsed = name if isinstance(name, TableName) else TableName.parse(str(name))
-        return SharedTable(self._rest, parsed, access, location, response_format)
+        return SharedTable(self._rest, parsed, access, location, accepted=response_format, cache=self._cache)
 
     def table_version(self, name: str | TableEntry | TableName, starting_timestamp: Any = None) -> int:
         """The current version of a table, or the first one at or after a time; a cheap request."""

@@ -32,6 +32,7 @@ from lakepass.reader.errors import (
 )
 from lakepass.reader.history import HistoryEntry
 from lakepass.reader.location import Location
+from lakepass.reader.log.cache import LogCache
 from lakepass.reader.log.changes import CommitActions
 from lakepass.reader.sharing.access import Access, AccessModeError, Choice, Mode, choose, reason_to_fall_back
 from lakepass.reader.sharing.actions import Column, Header
@@ -64,13 +65,16 @@ class SharedTable(Table):
         name: TableName,
         access: Access = "auto",
         location: str | None = None,
+        *,
         accepted: ResponseFormat = "delta,parquet",
+        cache: LogCache | None = None,
     ) -> None:
         # Not the base's: where the table is, and whether that may be known, is the server's to say.
         self.name = str(name)
         self._rest = rest
         self._table_name = name
         self._accepted: ResponseFormat = accepted
+        self._cache = cache
         self._by_url = UrlTable(rest, name, accepted)
         header = rest.metadata(name)
         self._fresh: Header | None = header
@@ -93,7 +97,7 @@ class SharedTable(Table):
             one: provider_for(self._rest, self._table_name, one, one == root) for one in (root, *others)
         }
         auxiliary = {one: provider for one, provider in self._providers.items() if one != root}
-        return Table(root, self._providers[root], auxiliary)
+        return Table(root, self._providers[root], auxiliary, cache=self._cache)
 
     def _vended_location(self) -> str:
         fields = self._rest.credentials(self._table_name).get("credentials") or {}

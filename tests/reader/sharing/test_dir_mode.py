@@ -34,6 +34,7 @@ from lakepass.reader.sharing.table import SharedTable
 from tests.clouds.ministack import Ministack, statement
 from tests.reader.sharing.conftest import QUICK
 from tests.reader.sharing.folder import FolderShare
+from tests.reader.sharing.gate import Gate
 from tests.reader.sharing.server import Asked, Reply, Server, as_json
 from tests.tables import fixtures
 
@@ -50,6 +51,8 @@ class Vending:
     role: str
     keys: AwsKeys
     life: float = 3600.0
+    endpoint: str | None = None
+    """Where the store is said to be, if not where it is."""
     asked: list[str | None] = field(default_factory=list)
     refused: set[str] = field(default_factory=set)
 
@@ -86,7 +89,11 @@ class Vending:
                     "expirationTime": int(answer["Expiration"].timestamp() * 1000),
                 },
                 "lakepass": {
-                    "storage": {"endpoint": self.store.endpoint, "region": "us-east-1", "pathStyle": True}
+                    "storage": {
+                        "endpoint": self.endpoint or self.store.endpoint,
+                        "region": "us-east-1",
+                        "pathStyle": True,
+                    }
                 },
             }
         )
@@ -100,6 +107,14 @@ def vending(server: Server, ministack: Ministack) -> Iterator[Vending]:
     server.on("POST", CREDENTIALS, made)
     yield made
     vended._providers.clear()
+
+
+@pytest.fixture
+def gate(vending: Vending) -> Iterator[Gate]:
+    made = Gate(vending.store.endpoint)
+    vending.endpoint = made.endpoint
+    yield made
+    made.stop()
 
 
 def offer(
@@ -430,3 +445,34 @@ def test_many_readers_while_tokens_last_three_seconds(
     # least. STS counts whole seconds, which may take one more off.
     most = sum(report["seconds"] / 1.25 + 2 for report in reports)
     assert 4 * 2 <= len(vending.asked) <= most
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_a_second_open_reads_no_commit_again(
+    server: Server, share: FolderShare, vending: Vending, gate: Gate, tmp_path: Path, on_disk: bool
+) -> None:
+    """The log is listed once; what it lists is kept."""
+    folder = fixtures.fixture("schema_evolution").path
+    offer(share, vending, folder, ("dir",))
+    cache = tmp_path / "cache" if on_disk else None
+    client = SharingClient(server.profile, patience=QUICK, cache=cache)
+    expected = in_order(client.table("s.d.t").to_arrow())
+    assert any("_delta_log/0" in path for path in gate.seen)
+    gate.seen.clear()
+    if on_disk:
+        client = SharingClient(server.profile, patience=QUICK, cache=cache)
+    assert in_order(client.table("s.d.t").to_arrow()) == expected
+    assert [path for path in gate.seen if "_delta_log/0" in path] == []
+    assert [path for path in gate.seen if path.endswith(vending.bucket)] == [f"/{vending.bucket}"]
+
+
+@pytest.mark.parametrize(
+    "trouble", [["503", "503"], ["drop"], ["403"], ["503", "drop", "403"]], ids=lambda each: "+".join(each)
+)
+def test_a_store_that_throttles_drops_and_refuses(
+    server: Server, share: FolderShare, vending: Vending, gate: Gate, trouble: list[str]
+) -> None:
+    offer(share, vending, PLAIN, ("dir",))
+    gate.trouble = list(trouble)
+    assert in_order(opened(server).to_arrow()) == in_order(Table(PLAIN).to_arrow())
+    assert gate.met == len(trouble)

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pyarrow as pa
 import pytest
 
@@ -20,6 +17,7 @@ from lakepass.reader.sharing.transport import Patience
 from tests.clouds.ministack import Ministack
 from tests.reader.sharing.conftest import QUICK
 from tests.reader.sharing.folder import FolderShare
+from tests.reader.sharing.gate import Gate
 from tests.reader.sharing.server import Asked, Reply, Server, as_json
 from tests.reader.sharing.shared_s3 import sharing_on_s3
 from tests.tables import fixtures
@@ -98,71 +96,6 @@ def test_an_error_at_the_end_of_the_stream(server: Server, share: FolderShare) -
     server.on("POST", QUERY, failing)
     with pytest.raises(SharingError, match="the disk is full"):
         rows(server)
-
-
-class Gate:
-    """Stands before a store and does to some requests what a test says; passes the others on as they are."""
-
-    def __init__(self, target: str) -> None:
-        self.trouble: list[str] = []
-        self.met = 0
-        gate = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-            def do_GET(self) -> None:
-                gate._handle(self, target)
-
-            do_HEAD = do_GET
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        self._lock = threading.Lock()
-        self._thread = threading.Thread(
-            target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-        )
-        self._thread.start()
-        self.endpoint = f"http://127.0.0.1:{self._http.server_address[1]}"
-
-    def _next(self, handler: BaseHTTPRequestHandler) -> str:
-        with self._lock:
-            if not self.trouble or ".parquet" not in handler.path:
-                return ""
-            self.met += 1
-            return self.trouble.pop(0)
-
-    def _handle(self, handler: BaseHTTPRequestHandler, target: str) -> None:
-        trouble = self._next(handler)
-        if trouble in ("503", "403"):
-            code = "SlowDown" if trouble == "503" else "AccessDenied"
-            body = f"<Error><Code>{code}</Code></Error>".encode()
-            handler.send_response(int(trouble))
-            handler.send_header("Content-Length", str(len(body)))
-            handler.end_headers()
-            handler.wfile.write(body)
-            return
-        headers = {name: value for name, value in handler.headers.items() if name.lower() != "connection"}
-        with httpx.Client(timeout=30) as client:
-            answer = client.request(handler.command, target + handler.path, headers=headers)
-        handler.send_response(answer.status_code)
-        for name, value in answer.headers.items():
-            if name.lower() not in ("transfer-encoding", "connection", "content-length", "content-encoding"):
-                handler.send_header(name, value)
-        handler.send_header("Content-Length", str(len(answer.content)))
-        handler.end_headers()
-        if handler.command != "HEAD":
-            handler.wfile.write(answer.content[:10] if trouble == "drop" else answer.content)
-        if trouble == "drop":
-            handler.close_connection = True
-
-    def stop(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
 
 
 @pytest.fixture
