@@ -73,16 +73,17 @@ class Envelope:
             route = _route(scope)
             self._metrics.observe(scope["method"], route, status, seconds)
             if access.isEnabledFor(logging.INFO):
+                path = _loggable_path(scope)
                 access.info(
                     "%s %s %d %.1fms",
                     scope["method"],
-                    scope["path"],
+                    path,
                     status,
                     seconds * 1000,
                     extra={
                         "request_id": identifier,
                         "method": scope["method"],
-                        "path": scope["path"],
+                        "path": path,
                         "status": status,
                         "milliseconds": round(seconds * 1000, 1),
                         "recipient": scope.get("lakepass.recipient"),
@@ -136,3 +137,9 @@ def _identifier(scope: Scope) -> str:
 def _route(scope: Scope) -> str:
     """The route's template, so that names never become labels."""
     return getattr(scope.get("route"), "path", "other")
+
+
+def _loggable_path(scope: Scope) -> str:
+    """The path without what is secret in it: an activation link's code, until it is used."""
+    path = str(scope["path"])
+    return "/activate/…" if path.startswith("/activate/") else path

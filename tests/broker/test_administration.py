@@ -245,6 +245,7 @@ def test_an_activation_link_gives_the_profile_once(catalog_broker: RunningBroker
     assert "<html" in browser.text
     assert httpx.post(link[:-4] + "AAAA").status_code == 404
     assert given.json()["bearerToken"] not in catalog_broker.log()
+    assert link.rpartition("/")[2] not in catalog_broker.log()
 
 
 def test_two_who_press_at_once_get_one_profile(catalog_broker: RunningBroker) -> None:
