@@ -60,7 +60,9 @@ class Conform:
         target = arrow_type(delta)
         if delta == VARIANT:
             return self._variant(array, column)
-        if array.type == target and not isinstance(delta, StructType | ArrayType | MapType):
+        nested = isinstance(delta, StructType | ArrayType | MapType)
+        # Under mapping, equal names inside of a type do not make the same columns.
+        if array.type == target and (not nested or self.mapping == "none"):
             return array
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()

@@ -82,7 +82,8 @@ class DataFile:
             chunk = group.column(leaf)
             if chunk.physical_type != "BYTE_ARRAY" or not chunk.has_dictionary_page:
                 continue
-            if self.metadata.schema.column(leaf).max_repetition_level:
+            if "." in chunk.path_in_schema:
+                # Inside of other types it would have to be decoded value by value.
                 continue
             if chunk.total_uncompressed_size < _DICTIONARY_BYTES * group.num_rows:
                 names.append(chunk.path_in_schema)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +19,7 @@ from lakepass.reader.types import (
     BINARY,
     BOOLEAN,
     DATE,
+    FLOAT,
     FLOATING,
     INTEGRAL,
     STRING,
@@ -41,9 +43,11 @@ def castable(old: DeltaType, new: DeltaType) -> bool:
     if old == STRING:
         return new in (BOOLEAN, BINARY, *INTEGRAL, *FLOATING, *_TIMES) or isinstance(new, DecimalType)
     if new == STRING:
-        return old in (BOOLEAN, BINARY, *INTEGRAL, *_TIMES) or isinstance(old, DecimalType)
+        return old in (BOOLEAN, BINARY, *INTEGRAL, *FLOATING, *_TIMES) or isinstance(old, DecimalType)
     if old in _TIMES:
         return new in _TIMES
+    if new == TIMESTAMP:
+        return old in INTEGRAL
     return _numeric(old) and _numeric(new)
 
 
@@ -61,6 +65,9 @@ def cast_array(array: Any, old: DeltaType, new: DeltaType) -> Any:
             return _to_text(array, old)
         if old in _TIMES:
             return _between_times(array, old, new, target)
+        if new == TIMESTAMP:
+            seconds = array.cast(pa.int64())
+            return pc.multiply_checked(seconds, pa.scalar(1_000_000)).cast(target)
         return _between_numbers(array, old, new, target)
     except (pa.ArrowInvalid, ValueError, ArithmeticError) as error:
         raise FilterError(
@@ -117,10 +124,28 @@ def _from_text(array: Any, new: DeltaType, target: pa.DataType) -> Any:
 def _to_text(array: Any, old: DeltaType) -> Any:
     if isinstance(old, DecimalType):
         return _each(array, lambda value: format(value, "f"), pa.string())
+    if old in FLOATING:
+        kind = np.float32 if old == FLOAT else np.float64
+        return _each(array, lambda value: _java_text(kind(value)), pa.string())
     if old in (TIMESTAMP, TIMESTAMP_NTZ):
         text = pc.strftime(array.cast(pa.timestamp("us")), "%Y-%m-%d %H:%M:%S")
         return pc.replace_substring_regex(text, r"\.?0+$", "") if len(text) else text
     return array.cast(pa.string())
+
+
+def _java_text(value: Any) -> str:
+    """A floating number as Java writes it: `1.5`, `1.0E10`, `NaN`.
+
+    >>> [_java_text(np.float64(each)) for each in (1.5, 1e10, 0.0001, -0.0, 100.0)]
+    ['1.5', '1.0E10', '1.0E-4', '-0.0', '100.0']
+    """
+    if not np.isfinite(value):
+        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    sign = "-" if np.signbit(value) else ""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return sign + np.format_float_positional(abs(value), unique=True, trim="0")
+    mantissa, exponent = np.format_float_scientific(abs(value), unique=True, trim="0").split("e")
+    return f"{sign}{mantissa}E{int(exponent)}"
 
 
 def _each(array: Any, convert: Callable[[Any], Any], target: pa.DataType) -> Any:
