@@ -8,7 +8,9 @@ are only probed against that set of names. No step makes a Python object for a f
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -94,7 +96,7 @@ def checkpoint_files(
     root: Location, checkpoint: CheckpointReader, columns: FileColumns, seen: SeenKeys
 ) -> Iterator[pa.RecordBatch]:
     """The checkpoint's files that no later commit names."""
-    for structs, where in checkpoint.file_structs(columns):
+    for structs, where in _one_ahead(checkpoint.file_structs(columns)):
         batch = columns.batch(structs, where)
         if len(seen):
             known = seen.contains(file_keys(root, batch.column("path"), batch.column("deletion_vector")))
@@ -102,3 +104,16 @@ def checkpoint_files(
                 batch = batch.filter(compute.invert(known))
         if batch.num_rows:
             yield batch
+
+
+_T = TypeVar("_T")
+_END: Any = object()
+
+
+def _one_ahead(items: Iterator[_T]) -> Iterator[_T]:
+    """The same items; another thread makes the next one ready, since Arrow works outside the GIL."""
+    with ThreadPoolExecutor(1, thread_name_prefix="lakepass-log") as pool:
+        waiting = pool.submit(next, items, _END)
+        while (item := waiting.result()) is not _END:
+            waiting = pool.submit(next, items, _END)
+            yield item
