@@ -28,7 +28,8 @@ from lakepass.reader.location import Location
 from tests.clouds.ministack import Ministack
 from tests.deploy.terraform import MODULES, Terraform, copied
 
-pytestmark = [pytest.mark.terraform, pytest.mark.slow]
+# One worker: the module is applied once.
+pytestmark = [pytest.mark.terraform, pytest.mark.slow, pytest.mark.xdist_group("applied")]
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 DENIED = r"AccessDenied|Forbidden"

@@ -131,6 +131,7 @@ def test_addresses_are_those_of_the_server(tmp_path: Path) -> None:
             assert named in served or named == "/admin", f"{page.name} names {named}"
 
 
+@pytest.mark.slow
 def test_site_builds_with_every_link_right(tmp_path: Path) -> None:
     build = ["mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(

@@ -23,6 +23,9 @@ from tests.clouds.tools import ROOT, TOOLS
 from tests.deploy.containerfile import parse
 from tests.deploy.image import Root, build
 
+# One worker: the image is built once.
+pytestmark = pytest.mark.xdist_group("image")
+
 STAGES = parse(ROOT / "Containerfile")
 FINAL = STAGES[-1]
 USER = FINAL.last("USER").rest

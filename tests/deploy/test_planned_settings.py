@@ -56,7 +56,11 @@ KNOWN = {
 PROVIDER = {"aws": "aws", "azure": "azurerm", "gcp": "google"}
 
 
-@pytest.fixture(scope="module", params=sorted(KNOWN))
+# A cloud stays on one worker: its example is applied once.
+_PARAMS = [pytest.param(cloud, marks=pytest.mark.xdist_group(f"planned-{cloud}")) for cloud in sorted(KNOWN)]
+
+
+@pytest.fixture(scope="module", params=_PARAMS)
 def planned(
     request: pytest.FixtureRequest, terraform: Terraform, tmp_path_factory: pytest.TempPathFactory
 ) -> Any:
