@@ -82,6 +82,7 @@ async def caller_with(token: str, request: Request, broker: Broker) -> Caller:
     """The recipient behind `token`, when it may come from where this request does."""
     caller = await authenticate(token, broker.lookups)
     request.scope["lakepass.recipient"] = caller.recipient
+    request.scope["lakepass.token_id"] = caller.token_id
     if caller.source_ranges:
         check_address(caller, request.client.host if request.client else "")
     return caller

@@ -75,6 +75,9 @@ async def audited_vend(
         raise
     except RequestError as error:
         outcome = Outcome.FAILED if error.status >= 500 else Outcome.REFUSED
+        # Known even where the caller was turned away for its address.
+        told.setdefault("recipient", request.scope.get("lakepass.recipient"))
+        told.setdefault("token_id", request.scope.get("lakepass.token_id"))
         await _record(broker, request, VendEvent(outcome=outcome, reason=error.message, **told))
         raise
     await _record(

@@ -311,6 +311,30 @@ def test_a_vend_is_written_down(desk: Desk) -> None:
     assert desk.profile["bearerToken"] not in shown
 
 
+def test_a_recipients_addresses_bind_its_credential(desk: Desk, broker: RunningBroker) -> None:
+    """The store here sees 127.0.0.1, which is in one recipient's ranges; the session policy names them."""
+    name = f"r{next(_names)}"
+    broker.catalog.recipients.add(name, source_ranges=["127.0.0.0/8"])
+    broker.catalog.recipients.grant(name, "sales")
+    profile = broker.profile(broker.catalog.recipients.issue_token(name).secret)
+    here = Desk(broker, desk.scene, desk.table_id, profile)
+    told = here.ask().json()["credentials"]["awsTempCredentials"]
+    assert opened(desk.scene, told).get_object(Bucket=desk.scene.bucket, Key=INSIDE[0])
+
+
+def test_a_request_from_elsewhere_is_refused(desk: Desk, broker: RunningBroker) -> None:
+    name = f"r{next(_names)}"
+    broker.catalog.recipients.add(name, source_ranges=["192.0.2.0/24"])
+    broker.catalog.recipients.grant(name, "sales")
+    profile = broker.profile(broker.catalog.recipients.issue_token(name).secret)
+    away = Desk(broker, desk.scene, desk.table_id, profile)
+    for answer in (away.ask(), _container(away), _unity(away)):
+        assert answer.status_code == 403
+        row = desk.audited(answer)
+        assert (row.outcome, row.recipient) == ("refused", name)
+        assert row.token_id is not None
+
+
 def test_vends_are_counted(desk: Desk) -> None:
     desk.ask()
     shown = httpx.get(f"{desk.broker.origin}/metrics").text

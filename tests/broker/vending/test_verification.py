@@ -224,6 +224,20 @@ def test_a_table_that_is_not_there_is_unreadable(deployment: Deployment) -> None
     assert "leak" not in verdicts.values()
 
 
+def test_every_location_of_a_table_is_verified(on_ministack: Deployment) -> None:
+    auxiliary = on_ministack.place("elsewhere/orders")
+    on_ministack.seed(TABLE, auxiliary)
+    on_ministack.share("wide", "t/orders", auxiliary_locations=[auxiliary])
+    result = on_ministack.run("sales.eu.wide", "--json")
+    assert result.exit_code == 0
+    checks = json.loads(result.stdout)[0]["checks"]
+    for place in (on_ministack.place("t/orders"), auxiliary):
+        verdicts = {check["what"]: check["verdict"] for check in checks if check["location"] == place}
+        assert verdicts["list the whole bucket"] == "ok"
+        assert verdicts["has an end"] == "ok"
+        assert sum(what.startswith(("write", "delete", "copy")) for what in verdicts) >= 6
+
+
 def test_a_role_that_refuses_is_told(on_ministack: Deployment) -> None:
     content = yaml.safe_load(on_ministack.file.read_text())
     content["storage"][0]["aws"]["external_id"] = "wrong"
