@@ -71,10 +71,8 @@ FEATURES: dict[str, Feature] = {
         Feature("checkpointProtection", _NOTHING, "writer"),
         Feature("materializePartitionColumns", _NOTHING, "writer"),
         Feature("coordinatedCommits-preview", _NOTHING, "writer"),
-        Feature("collations", "nothing: strings are given as they are, comparisons are binary", "writer"),
-        Feature(
-            "collations-preview", "nothing: strings are given as they are, comparisons are binary", "writer"
-        ),
+        Feature("collations", "nothing for rows; a filter on such a column is refused", "writer"),
+        Feature("collations-preview", "nothing for rows; a filter on such a column is refused", "writer"),
     )
 }
 """By name. A writer's feature asks nothing of a reader, also when a writer lists it in `readerFeatures` by

@@ -251,3 +251,11 @@ def test_locations_as_users_write_them(folder: LogFolder, monkeypatch: pytest.Mo
         f"file:{folder.path}",
     ):
         assert paths_of(Table(form).snapshot()) == ["a"]
+
+
+def test_the_readme_lists_every_feature() -> None:
+    readme = Path(__file__).parents[2] / "reader" / "README.md"
+    text = readme.read_text()
+    for feature in FEATURES.values():
+        said = "yes" if feature.supported else "no"
+        assert f"| `{feature.name}` | {feature.kind} | {feature.asks} | {said} |" in text
