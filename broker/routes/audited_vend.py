@@ -86,6 +86,11 @@ async def audited_vend(
     return table, credential
 
 
+def hides_history(table: TableRow) -> bool:
+    """Whether the recipient may not see the table's whole log."""
+    return not table.history_shared or bool(table.start_version)
+
+
 async def _vend(
     broker: Broker, caller: Caller, table: TableRow, wanted: str | None, told: dict[str, Any]
 ) -> Credential:
@@ -94,7 +99,7 @@ async def _vend(
         raise UnsupportedOperation(
             f"The table '{table.full_name}' is not shared by directory. Its access modes: {modes}."
         )
-    if not table.history_shared or table.start_version:
+    if hides_history(table):
         # Registration refuses the pair; a row that came another way must not show the log either.
         raise UnsupportedOperation(
             f"The table '{table.full_name}' does not share its whole history, which directory access "

@@ -31,7 +31,7 @@ from lakepass.broker.errors import (
     UnsupportedOperation,
 )
 from lakepass.broker.protocol.credentials import container_form, sharing_form, unity_catalog_form
-from lakepass.broker.routes.audited_vend import audited_vend, parse_location
+from lakepass.broker.routes.audited_vend import audited_vend, hides_history, parse_location
 from lakepass.broker.state import Broker, CurrentBroker
 from lakepass.reader.credentials import AwsKeys, Credential
 from lakepass.reader.location import LocationError
@@ -157,7 +157,10 @@ async def unity_catalog_path_credentials(request: Request, broker: CurrentBroker
         if not rows:
             raise NotFound(f"'{url[:500]}' is not a location of a table that is shared with you.")
         _check_operation(content, "PATH_READ")
-        return next((row for row in rows if "dir" in row.access_modes), rows[0]), location
+        # Several tables may lie there: one that opens its directory is enough, and else the first says why
+        # not.
+        opening = (row for row in rows if "dir" in row.access_modes and not hides_history(row))
+        return next(opening, rows[0]), location
 
     _, credential = await audited_vend(
         broker, request, interface="unity-catalog", token=bearer_token, find=find
