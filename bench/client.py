@@ -1,6 +1,6 @@
 """From a profile to rows: ours by directory and by URL, beside the delta-sharing package in both its formats.
 
-python -m bench.client [--files 10000] [--rows 30000000] [--runs 3]
+    python -m bench.client [--files 10000] [--rows 30000000] [--runs 3]
 
 A store (SeaweedFS) and a broker are started on this machine, with a table of many small files and a large
 one. Every measurement is a fresh process, the median of several; the time begins before the profile is read
@@ -51,7 +51,7 @@ def _ours_whole(access: Any) -> Callable[[str, str], tuple[float, int]]:
 
 def _package(delta: bool) -> Callable[[str, str], tuple[float, int]]:
     def read(profile: str, name: str) -> tuple[float, int]:
-        import delta_sharing
+        import delta_sharing  # type: ignore[import-untyped]  # the package has no types
 
         begun = time.perf_counter()
         frame = delta_sharing.load_as_pandas(f"{profile}#{name}", use_delta_format=delta)
@@ -84,7 +84,11 @@ def _many_files(store: Any, bucket: str, files: int) -> None:
 
     def put(number: int) -> str:
         ids = range(number * FILE_ROWS, (number + 1) * FILE_ROWS)
-        rows = {"id": list(ids), "name": [f"name {one}" for one in ids], "price": [one / 7 for one in ids]}
+        rows: dict[str, Any] = {
+            "id": list(ids),
+            "name": [f"name {one}" for one in ids],
+            "price": [one / 7 for one in ids],
+        }
         held = io.BytesIO()
         pq.write_table(pa.table(rows), held)
         path = f"part-{number:05}-{uuid.uuid4()}.snappy.parquet"

@@ -73,8 +73,8 @@ def _format(output: str, wanted: str | None) -> str:
         )
     if wanted not in FORMATS:
         raise typer.BadParameter(
-            f"cannot tell the format of {output!r}; give a name that ends in .parquet, .csv or .jsonl, "
-            "or --format.",
+            f"cannot tell the format of {output!r}; give a name that ends in .parquet, .csv or .jsonl, or "
+            "--format.",
             param_hint="--output",
         )
     return wanted

@@ -70,10 +70,9 @@ def static_options(location: Location, credential: Credential) -> StorageOptions
                 options["azure_allow_http"] = "true"
     else:
         raise UnsupportedTableError(
-            f"deltalake cannot read {location} with a vended token: its store ignores the token in "
-            "silence and uses "
-            "the machine's own Google identity instead. Read the table with lakepass (to_arrow, polars, "
-            "duckdb)."
+            f"deltalake cannot read {location} with a vended token: its store ignores the token in silence "
+            "and uses the machine's own Google identity instead. Read the table with lakepass (to_arrow, "
+            "polars, duckdb)."
         )
     options.expires_at = credential.expires_at
     if credential.expires_at is not None:
@@ -116,11 +115,10 @@ def open_with_deltalake(
     mapping = metadata.configuration.get("delta.columnMapping.mode", "none").lower()
     if mapping != "none" and protocol.min_reader_version == 2 and not query_builder:
         raise UnsupportedTableError(
-            f"{location} maps its columns ({mapping}), and deltalake's to_pyarrow_table and to_pandas "
-            "give NULLs for "
-            "them without an error. Read it with lakepass (to_arrow, polars, duckdb); or, if you will "
-            "only use "
-            "deltalake's QueryBuilder, which reads it rightly, say deltalake(query_builder=True).",
+            f"{location} maps its columns ({mapping}), and deltalake's to_pyarrow_table and to_pandas give "
+            "NULLs for them without an error. Read it with lakepass (to_arrow, polars, duckdb); or, if you "
+            "will only use deltalake's QueryBuilder, which reads it rightly, say "
+            "deltalake(query_builder=True).",
             ("columnMapping",),
         )
     try:

@@ -72,8 +72,7 @@ def choose(
     elif wanted == "dir":
         advice = (
             "Use access='url' or 'auto', ask the provider for directory access, or give the table's "
-            "location if "
-            "the server vends credentials without announcing it."
+            "location if the server vends credentials without announcing it."
         )
     else:
         advice = "Use access='dir' or 'auto', or ask the provider for url access."

@@ -230,8 +230,8 @@ class _Parser:
             return Header(True, self._protocol["deltaProtocol"], metadata, extra, self._version)
         if (self._protocol.get("minReaderVersion") or 1) > 1:
             raise SharingError(
-                f"{self._asked}: the server speaks a newer version of the sharing "
-                "protocol, this client knows 1. Upgrade lakepass."
+                f"{self._asked}: the server speaks a newer version of the sharing protocol, this client "
+                "knows 1. Upgrade lakepass."
             )
         return Header(False, self._protocol, value, value, self._version)
 

@@ -40,8 +40,8 @@ class Authorization:
         expires_at = self._profile.expires_at
         if expires_at is not None and expires_at <= datetime.now(UTC):
             raise ProfileError(
-                f"The profile for {self._profile.endpoint} expired on {expires_at.isoformat()}. "
-                "Ask the provider for a new one."
+                f"The profile for {self._profile.endpoint} expired on {expires_at.isoformat()}. Ask the "
+                "provider for a new one."
             )
         if self._profile.oauth is None:
             assert self._profile.bearer_token is not None

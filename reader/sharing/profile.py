@@ -122,8 +122,8 @@ def _restore(key: str, reference: str | None, endpoint: str) -> Profile:
         else "it was given as a dict, whose secret does not travel"
     )
     raise ProfileError(
-        f"The profile for {endpoint} cannot be found in this process: {where}. Put the profile file at "
-        f"the same path on every machine, or set {VARIABLE} there."
+        f"The profile for {endpoint} cannot be found in this process: {where}. Put the profile file at the "
+        f"same path on every machine, or set {VARIABLE} there."
     )
 
 

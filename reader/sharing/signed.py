@@ -120,9 +120,8 @@ class Signed:
                 known = self._fresh.get(key)
         if known is None:
             raise SharingError(
-                f"The URL of a file of {self.name} has ended, and the server no longer lists the file "
-                "for version "
-                f"{self.version}. Read the table again."
+                f"The URL of a file of {self.name} has ended, and the server no longer lists the file for "
+                f"version {self.version}. Read the table again."
             )
         return known
 
@@ -167,9 +166,9 @@ class Signed:
     def _check_version(self, header: Header) -> None:
         if not self.changes and None not in (header.version, self.version) and header.version != self.version:
             raise VersionNotFoundError(
-                f"The URLs of {self.name} have ended while version {self.version} was read. The table is "
-                "at version "
-                f"{header.version} now, and the server does not share its history. Read the table again."
+                f"The URLs of {self.name} have ended while version {self.version} was read. The table is at "
+                f"version {header.version} now, and the server does not share its history. Read the table "
+                "again."
             )
 
 

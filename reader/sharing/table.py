@@ -219,8 +219,7 @@ class SharedTable(Table):
     def _no_history(self) -> list[HistoryEntry]:
         raise UnsupportedTableError(
             f"The history of {self.name} is in its log, which url access does not show. Use access='dir' "
-            "where the "
-            "provider offers it."
+            "where the provider offers it."
         )
 
     def changes(
@@ -257,15 +256,13 @@ class SharedTable(Table):
         that end."""
         if self._directory is None:
             raise AccessModeError(
-                f"{self.name} is read by URL, and the deltalake package needs a directory. Use "
-                "access='dir' where the "
-                "provider offers it, or read with lakepass."
+                f"{self.name} is read by URL, and the deltalake package needs a directory. Use access='dir' "
+                "where the provider offers it, or read with lakepass."
             )
         if len(self._providers) > 1:
             raise UnsupportedTableError(
-                f"{self.name} has files in several locations, each with its own credential; the "
-                "deltalake package "
-                "takes one. Read it with lakepass."
+                f"{self.name} has files in several locations, each with its own credential; the deltalake "
+                "package takes one. Read it with lakepass."
             )
         location = self._directory.location
         vended = self._providers[location].vended

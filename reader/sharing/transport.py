@@ -189,8 +189,8 @@ class Transport:
         if origin(target) != self.profile.origin:
             raise SharingError(
                 f"{method} {path}: the server redirects to {shown_address(target)}, which is another origin "
-                "than the profile's. The token is not sent there. If the server has moved, ask the provider "
-                "for a new profile.",
+                "than the profile's. The token is not sent there. If the server has moved, ask the "
+                "provider for a new profile.",
                 answer.status_code,
             )
         if method != "GET" and answer.status_code in (301, 302, 303):

@@ -82,8 +82,7 @@ class UrlSnapshot:
         """Not told by the protocol."""
         raise UnsupportedTableError(
             f"When version {self._header.version} of {self._name} was committed is in its log, which url "
-            "access "
-            "does not show. Use access='dir' where the provider offers it."
+            "access does not show. Use access='dir' where the provider offers it."
         )
 
     @property
@@ -178,9 +177,8 @@ class UrlSnapshot:
             if error.status != 400:
                 raise
             raise VersionNotFoundError(
-                f"Version {self.version} of {self._name} cannot be read any more: the table has moved "
-                "on, or the "
-                f"server does not share its history. Take a new snapshot. ({error})"
+                f"Version {self.version} of {self._name} cannot be read any more: the table has moved on, "
+                f"or the server does not share its history. Take a new snapshot. ({error})"
             ) from None
         assert isinstance(header, Header)
         yield from self._files(actions)

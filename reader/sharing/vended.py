@@ -48,8 +48,8 @@ def parse_vended(answer: dict[str, Any], wanted: Location, name: TableName, skew
     location = fields.get("location")
     if location and not Location.parse(str(location), allow_root=True).contains(wanted):
         raise SharingError(
-            f"The server vended a credential for {location} when {wanted} of {name} was asked for. Ask "
-            "the provider.",
+            f"The server vended a credential for {location} when {wanted} of {name} was asked for. Ask the "
+            "provider.",
             200,
         )
     end = fields.get("expirationTime")
@@ -87,8 +87,7 @@ def _keys(fields: dict[str, Any], name: TableName) -> AwsKeys | AzureSas | GcpTo
     kinds = ", ".join(sorted(set(fields) - {"location", "expirationTime"})) or "nothing"
     raise CredentialKindError(
         f"The server's credential for {name} is of a kind that is not known here ({kinds}). Upgrade "
-        "lakepass, or use "
-        "access='url'."
+        "lakepass, or use access='url'."
     )
 
 

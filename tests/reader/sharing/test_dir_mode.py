@@ -302,6 +302,7 @@ def test_auto_falls_back_when_an_auxiliary_credential_is_refused(
         opened(server, access="dir").to_arrow()
 
 
+@pytest.mark.slow
 def test_a_read_longer_than_the_tokens_life(server: Server, share: FolderShare, vending: Vending) -> None:
     offer(share, vending, PLAIN, ("dir",))
     vending.life = 2.0
@@ -332,6 +333,7 @@ def test_one_request_however_many_threads_wait(server: Server, share: FolderShar
     assert vending.asked == [None]
 
 
+@pytest.mark.slow
 def test_a_failed_renewal_goes_on_with_the_old_keys_while_they_live(
     server: Server, share: FolderShare, vending: Vending
 ) -> None:

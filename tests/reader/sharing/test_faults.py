@@ -1,5 +1,4 @@
-"""What networks, servers and stores do: the right rows or a clear error, never a part as if it were the "
-"whole."""
+"""What networks, servers and stores do: the right rows or a clear error, never a part as if the whole."""
 
 from __future__ import annotations
 
@@ -135,8 +134,7 @@ def test_a_store_whose_name_does_not_resolve(server: Server, share: FolderShare)
 
 @pytest.mark.slow
 def test_the_broker_restarts_in_the_middle_of_a_scan(ministack: Ministack, tmp_path: Path) -> None:
-    """`dir` needs the broker only for keys: a restart goes unnoticed, and new keys are had from the new "
-    "one."""
+    """`dir` needs the broker only for keys: a restart goes unnoticed; new keys come from the new one."""
     with sharing_on_s3(ministack, lifetime="3s") as shared:
         shared.add("t", FOLDER)
         table = SharingClient(shared.profile).table("s.d.t")

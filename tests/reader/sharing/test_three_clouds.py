@@ -1,5 +1,7 @@
-"""Through our broker on three clouds, with credentials that last seconds: Azure and Cloud Storage stand behind gates
-that carry out our reading of their rules."""
+"""Through our broker on three clouds, with credentials that last seconds.
+
+Azure and Cloud Storage stand behind gates that carry out our reading of their rules.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,9 @@ def sky(ministack: Ministack, azurite: Azurite, gcs: Gcs) -> Iterator[Sky]:
         "azure": azurite.location(container, "t"),
         "gcp": f"gs://{gcs_bucket}/t",
     }
-    for store, location in zip((ministack, azurite, gcs), locations.values(), strict=True):
-        store.seed(FOLDER, location)
+    ministack.seed(FOLDER, locations["aws"])
+    azurite.seed(FOLDER, locations["azure"])
+    gcs.seed(FOLDER, locations["gcp"])
     aws = {
         "role_arn": ministack.create_role(user, [bucket]),
         "endpoint": ministack.endpoint,
