@@ -56,3 +56,6 @@ docs: setup  ## the site in site/, with every link checked
 
 clean:  ## remove everything the other targets made
 	rm -rf $(VENV) .tools build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+soak: setup  ## 100,000 hostile requests to a running broker: none may give a 500
+	$(BIN)/python -m tests.broker.hostile --requests 100000

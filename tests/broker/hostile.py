@@ -23,7 +23,8 @@ from tests.clouds.run import running
 
 _TEXTS = [
     "", " ", "%", "%00", "%2e%2e", "..", "\u0000", "\ud7ff", "é" * 100, "x" * 5000,
-    "'; DROP TABLE shares; --", "null", "true", "-1", "0", "1e999", "NaN", "9" * 400, "٣", "${jndi:ldap://x}", "{{7*7}}", "<script>",
+    "'; DROP TABLE shares; --", "null", "true", "-1", "0", "1e999", "NaN", "9" * 400, "٣",
+    "${jndi:ldap://x}", "{{7*7}}", "<script>",
     "a\r\nSet-Cookie: x",
 ]  # fmt: skip
 _VALUES: list[Any] = [
@@ -59,7 +60,8 @@ def generated(lake: Lake, count: int) -> Counter[int]:
     """Requests made from the OpenAPI document, about `count` in all; gives how often each status came."""
     schema = schemathesis.openapi.from_url(f"{lake.broker.origin}/openapi.json")
     statuses: Counter[int] = Counter()
-    operations = [found.ok() for found in schema.get_all_operations()]
+    every: Any = schema.get_all_operations()
+    operations = [found.ok() for found in every]
     tokens = [lake.profile["bearerToken"], "wrong"]
     for operation in operations:
         if "/admin/" in operation.path and operation.method.upper() == "DELETE":

@@ -21,7 +21,7 @@ def _status(broker: RunningBroker, token: str) -> int:
     [None, "", "Bearer", "Basic abc", "Bearer wrong", "Bearer " + "x" * 9000, "Bearer \xff\xfe"],
 )
 def test_without_a_valid_token_nothing_is_shown(catalog_broker: RunningBroker, header: str | None) -> None:
-    headers = {} if header is None else {"Authorization": header.encode("latin-1")}
+    headers = {} if header is None else {b"Authorization": header.encode("latin-1")}
     with catalog_broker.client() as client:
         answer = client.get("/shares", headers=headers)
         assert answer.status_code == 401

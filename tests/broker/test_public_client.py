@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import delta_sharing
+import delta_sharing  # type: ignore[import-untyped]  # it has no types
 import pandas as pd
 import pytest
 

@@ -191,7 +191,8 @@ def test_changes_in_pages(lake: Lake) -> None:
     gathered: list[str] = []
     token = None
     while True:
-        parameters = {"startingVersion": 0, "maxFiles": 2} | ({"pageToken": token} if token else {})
+        parameters: dict[str, Any] = {"startingVersion": 0, "maxFiles": 2}
+        parameters |= {"pageToken": token} if token else {}
         page = lines(lake.changes("change_feed", **parameters))
         gathered += [file["id"] for file in files(lake.changes("change_feed", **parameters))]
         token = page[-1]["endStreamAction"].get("nextPageToken")

@@ -13,7 +13,7 @@ import httpx
 import pyarrow as pa
 import pytest
 from botocore.config import Config
-from google.cloud.storage._signing import generate_signed_url_v4
+from google.cloud.storage._signing import generate_signed_url_v4  # type: ignore[import-untyped]  # it has none
 from google.oauth2 import service_account
 
 from lakepass.broker.config import GcpStorage, Settings
@@ -92,7 +92,7 @@ def test_a_url_ends_with_the_key_that_signed_it() -> None:
 def test_azure_urls_are_what_the_sdk_signs() -> None:
     from azure.storage.blob import UserDelegationKey, generate_blob_sas
 
-    key = UserDelegationKey()
+    key: Any = UserDelegationKey()  # type: ignore[no-untyped-call]  # untyped there
     key.signed_oid, key.signed_tid = "object-id", "tenant-id"
     key.signed_start, key.signed_expiry = "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"
     key.signed_service, key.signed_version = "b", SERVICE_VERSION
@@ -122,8 +122,13 @@ def test_azure_urls_are_what_the_sdk_signs() -> None:
     assert signer.expires_at_ms == int((NOW + HOUR).timestamp()) * 1000
 
 
+def _account(gcs: Gcs) -> Any:
+    load: Any = service_account.Credentials.from_service_account_file
+    return load(str(gcs.key_files["broker"]))
+
+
 def test_gcs_urls_are_what_googles_library_signs(gcs: Gcs, monkeypatch: pytest.MonkeyPatch) -> None:
-    credentials = service_account.Credentials.from_service_account_file(str(gcs.key_files["broker"]))
+    credentials = _account(gcs)
     signer = GcsSigner(
         credentials.signer.sign,
         account=credentials.service_account_email,
@@ -154,7 +159,7 @@ def test_gcs_urls_signed_by_iam_are_the_same_as_by_the_key(gcs: Gcs) -> None:
     entry = {"location": "gs://lake-data/", "gcp": settings.model_dump()}
     storage = BrokerStorage(Settings(storage=(entry,)), Vending(HOUR))  # type: ignore[arg-type]  # validated
     signer = storage.signer(Location.parse("gs://lake-data/t"), HOUR)
-    credentials = service_account.Credentials.from_service_account_file(str(gcs.key_files["broker"]))
+    credentials = _account(gcs)
     (url,) = signer.sign(["t/part.parquet"])
     stamp = dt.datetime.strptime(url.split("X-Goog-Date=")[1][:16], "%Y%m%dT%H%M%SZ").replace(tzinfo=dt.UTC)
     local = GcsSigner(

@@ -109,10 +109,13 @@ def test_a_failure_in_the_middle_ends_the_stream_with_a_message() -> None:
     assert answer.next() is None
 
 
+def _refuse(line: bytes) -> bytes:
+    raise StorageError(f"no {line!r}: the store is slow at s3://bucket/secret/place")
+
+
 def test_a_failure_before_the_first_line_is_a_status() -> None:
     def chunks() -> Iterator[bytes]:
-        raise StorageError("the store is slow at s3://bucket/secret/place")
-        yield b""
+        yield from map(_refuse, [b"line"])
 
     row = TableRow("i", "t", "d", "s", "sid", "s3://bucket/secret/place", (), ("url",), True, None)
     with pytest.raises(StorageUnavailable) as refused:
