@@ -4,8 +4,8 @@ variable "name" {
   nullable    = false
 
   validation {
-    condition     = can(regex("^[a-z][a-z0-9-]{1,20}[a-z0-9]$", var.name)) && !strcontains(var.name, "--")
-    error_message = "A name has 3 to 22 lower case letters, digits or single hyphens and begins with a letter."
+    condition     = can(regex("^[a-z][a-z0-9-]{2,20}[a-z0-9]$", var.name)) && !strcontains(var.name, "--")
+    error_message = "A name has 4 to 22 lower case letters, digits or single hyphens and begins with a letter."
   }
 }
 

@@ -62,9 +62,10 @@ resource "azurerm_storage_account" "lake" {
 
   # Recipients use what is vended from where they are; the broker's subnet comes by its service endpoint.
   network_rules {
-    default_action             = "Deny"
-    bypass                     = ["None"]
-    ip_rules                   = var.allowed_cidr_blocks
+    default_action = "Deny"
+    bypass         = ["None"]
+    # Storage takes a single address without its /32.
+    ip_rules                   = [for block in var.allowed_cidr_blocks : trimsuffix(block, "/32")]
     virtual_network_subnet_ids = [azurerm_subnet.broker.id]
   }
 }

@@ -14,7 +14,7 @@ resource "google_sql_database_instance" "this" {
 
   settings {
     tier                        = var.database_tier
-    edition                     = "ENTERPRISE"
+    edition                     = startswith(var.database_tier, "db-perf-optimized-") ? "ENTERPRISE_PLUS" : "ENTERPRISE"
     availability_type           = "REGIONAL"
     disk_type                   = "PD_SSD"
     disk_autoresize             = true
