@@ -63,7 +63,13 @@ class LogSource:
 
 
 class Snapshot:
-    """A table at a version. Comes from `Table.snapshot`."""
+    """A table at a version. Comes from `Table.snapshot`.
+
+    >>> from lakepass.reader import Table
+    >>> snapshot = Table("orders").snapshot()
+    >>> snapshot.version, snapshot.schema.names[:2], snapshot.protocol.min_reader_version
+    (3, ['id', 'flag'], 1)
+    """
 
     def __init__(self, source: LogSource, segment: LogSegment, state: TableState) -> None:
         self._source = source
@@ -166,6 +172,10 @@ class Snapshot:
 
         `stats` is a schema of statistics by physical names (only these are read and parsed), `"json"` for the
         text, or None.
+
+        >>> from lakepass.reader import Table
+        >>> sum(batch.num_rows for batch in Table("orders").snapshot().file_batches())
+        5
         """
         self._check_state()
         columns = FileColumns(stats, tags, unpartitioned=not self.metadata.partition_columns)
@@ -187,6 +197,11 @@ class Snapshot:
         """The latest snapshot: this one if nothing was committed since, else one that builds on it.
 
         Costs one listing from this version on, and the commits that it shows.
+
+        >>> from lakepass.reader import Table
+        >>> snapshot = Table("orders").snapshot()
+        >>> snapshot.update() is snapshot
+        True
         """
         listing = LogListing.read(self._source.storage, self.root, self.version)
         listing.ratify(self._source.ratified or {}, self._source.storage)

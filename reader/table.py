@@ -45,6 +45,10 @@ class Table:
     `auxiliary` maps further locations that hold files of the table to their providers. `commits` are the
     ratified commits of a catalog-managed table, as its catalog hands them over. `cache` keeps commits, and
     may be shared by many tables.
+
+    >>> table = Table("orders")
+    >>> table.to_arrow(columns=["id"], filter="id <= 2").sort_by("id").column("id").to_pylist()
+    [1, 2]
     """
 
     def __init__(
@@ -71,7 +75,11 @@ class Table:
         )
 
     def snapshot(self, version: int | None = None, timestamp: str | datetime | None = None) -> Snapshot:
-        """The table at a version, at a time (ISO text or datetime, UTC without a zone), or as it is now."""
+        """The table at a version, at a time (ISO text or datetime, UTC without a zone), or as it is now.
+
+        >>> Table("orders").snapshot(version=1).version
+        1
+        """
         if version is not None and timestamp is not None:
             raise DeltaError("Give a version or a timestamp, not both.")
         if timestamp is not None:
@@ -93,7 +101,11 @@ class Table:
     def commit_actions(
         self, start: int, end: int | None = None, *, stats: Literal["json"] | None = None, tags: bool = False
     ) -> Iterator[CommitActions]:
-        """What each commit from `start` to `end` (inclusive; the latest when left out) says, in order."""
+        """What each commit from `start` to `end` (inclusive; the latest when left out) says, in order.
+
+        >>> [(commit.version, commit.adds.num_rows) for commit in Table("orders").commit_actions(1, 2)]
+        [(1, 3), (2, 3)]
+        """
         listing = LogListing.read(self._source.storage, self.location, max(start, 0), end)
         listing.ratify(self._source.ratified or {}, self._source.storage)
         last = end if end is not None else listing.latest
@@ -112,7 +124,11 @@ class Table:
         return commit_sequence(self._source.storage, commits, self._source.cache, columns)
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """What was done to the table, newest first."""
+        """What was done to the table, newest first.
+
+        >>> [entry.operation for entry in Table("orders").history(limit=2)]
+        ['DELETE', 'WRITE']
+        """
         return read_history(self._source, self.snapshot(), limit)
 
     def changes(

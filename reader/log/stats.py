@@ -74,7 +74,7 @@ def stats_as_json(stats: ArrowArray) -> ArrowArray:
 
     >>> stats = pa.array([{"numRecords": 2, "minValues": {"d": datetime.date(2024, 1, 1)}}])
     >>> stats_as_json(stats).to_pylist()
-    ['{"numRecords":2,"minValues":{"d":"2024-01-01"}}']
+    ['{"minValues":{"d":"2024-01-01"},"numRecords":2}']
     """
     return pa.array([None if row is None else _json_text(row) for row in stats.to_pylist()], pa.string())
 

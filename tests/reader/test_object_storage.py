@@ -129,6 +129,7 @@ def test_a_key_that_ends_unexpectedly_is_renewed_once(ministack: Ministack, buck
     assert len(keys.given) == 2
 
 
+@pytest.mark.slow
 def test_a_short_life_is_renewed_before_its_end(ministack: Ministack, bucket: str) -> None:
     keys = Keys(ministack, f"s3://{bucket}/t/a", life=timedelta(seconds=4))
     table = Table(f"s3://{bucket}/t/a", keys)
