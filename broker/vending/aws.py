@@ -53,7 +53,8 @@ class AwsVendor:
         self._longest: timedelta | None = None
         self._sts = _sts_client(settings, self._sts_endpoint)
         self._region = self._sts.meta.region_name
-        self.identity = "|".join((self._role, settings.external_id or "", self._sts.meta.endpoint_url))
+        own = settings.profile or settings.access_key_id or ""
+        self.identity = "|".join((self._role, settings.external_id or "", own, self._sts.meta.endpoint_url))
 
     def check(self, location: Location, grantee: Grantee) -> str:
         """The scope document for `location`; raises `ScopeRefused` where none exists."""
@@ -126,7 +127,7 @@ def _sts_client(settings: AwsStorage, endpoint: str | None) -> STSClient:
         from botocore.exceptions import BotoCoreError
     except ImportError:
         raise MissingExtraError("aws", "Vending credentials for S3") from None
-    core = botocore.session.get_session()
+    core = botocore.session.Session(profile=settings.profile)
     core.set_config_variable("sts_regional_endpoints", "regional")
     secret = settings.secret_access_key
     try:

@@ -22,6 +22,7 @@ class Asked:
     path: str
     form: dict[str, str]
     body: bytes = field(repr=False)
+    authorization: str = field(default="", repr=False)
 
 
 Answer = tuple[int, str]
@@ -47,7 +48,7 @@ def loopback_server(answer: Callable[[Asked], Answer]) -> Iterator[LoopbackServe
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             form = {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
-            asked = Asked(self.path, form, body)
+            asked = Asked(self.path, form, body, self.headers.get("authorization", ""))
             server.asked.append(asked)
             status, text = server.answer(asked)
             self.send_response(status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
@@ -137,6 +138,22 @@ def test_no_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
     with loopback_server(sts_answer()) as server, pytest.raises(CloudRefused, match="no identity"):
         vendor(server, access_key_id=None, secret_access_key=None).vend(ORDERS, ANN, HOUR, "req-1")
+
+
+def test_a_profile_of_the_aws_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "credentials"
+    file.write_text(
+        "[lake]\naws_access_key_id = AKIALOCALPROFILE\naws_secret_access_key = local-profile-secret\n"
+    )
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    own = {"access_key_id": None, "secret_access_key": None}
+    with loopback_server(sts_answer()) as server:
+        vendor(server, profile="lake", **own).vend(ORDERS, ANN, HOUR, "req-1")
+        with pytest.raises(ConfigurationError, match="AWS settings"):
+            vendor(server, profile="missing", **own)
+    assert "Credential=AKIALOCALPROFILE/" in server.asked[0].authorization
 
 
 def test_a_role_that_gives_an_hour_at_most() -> None:

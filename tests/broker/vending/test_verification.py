@@ -247,6 +247,7 @@ def test_a_role_that_refuses_is_told(on_ministack: Deployment) -> None:
     assert verdicts == {"vend a credential": "unreadable"}
 
 
+@pytest.mark.slow
 def test_the_real_end_is_waited_for(on_ministack: Deployment) -> None:
     content = yaml.safe_load(on_ministack.file.read_text())
     content["credentials"] = {"lifetime": "10s"}
