@@ -79,7 +79,7 @@ class Options:
             _flag(options, "ignoredeletes"),
             _flag(options, "ignorechanges"),
             _flag(options, "skipchangecommits"),
-            _number(options, "partitionbytes", least=1),
+            _number(options, "partitionbytes", least=1024),
         )
         if parsed.version is not None and parsed.timestamp is not None:
             raise SparkReadError("Give a version or a timestamp, not both.")

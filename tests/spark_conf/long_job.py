@@ -13,13 +13,14 @@ from typing import Any
 
 import pandas as pd
 
-from lakepass.spark_conf import lakepass_session, read_table
+from lakepass.spark_conf import lakepass_session, read_table, register
 
 
 def main(job: dict[str, Any]) -> None:
     spark = lakepass_session(
         "long job",
         master="local-cluster[2,1,1024]",
+        jars="none" if job["engine"] == "native" else "maven",
         conf={
             "spark.driver.memory": "1g",
             "spark.ui.enabled": "false",
@@ -43,9 +44,11 @@ def main(job: dict[str, Any]) -> None:
             yield pd.DataFrame({"rows": [len(batch)], "sum": [int(batch["id"].sum())]})
 
     started = time.monotonic()
-    frame = read_table(spark, job["table"], engine=job["engine"])
     if job["engine"] == "native":
-        frame = spark.read.format("lakepass").option("partitionBytes", 1).load(job["table"])
+        register(spark)
+        frame = spark.read.format("lakepass").option("partitionBytes", 1200).load(job["table"])
+    else:
+        frame = read_table(spark, job["table"], engine="delta")
     parts = frame.select("id").mapInPandas(dawdle, "rows long, sum long")
     found = parts.toPandas()
     result = {

@@ -19,7 +19,7 @@ from tests.clouds.ministack import Ministack
 from tests.spark_conf.scene import SHARE, Scene, running_scene
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-LIFE = timedelta(seconds=4)
+LIFE = timedelta(seconds=6)
 FILES = 20
 ROOT = Path(__file__).parents[2]
 
@@ -27,9 +27,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def scene(ministack: Ministack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     folder = tmp_path_factory.mktemp("renewal")
-    for part in range(FILES):
-        ids = pa.array(range(part * 100, part * 100 + 100), pa.int64())
-        write_deltalake(folder / "many", pa.table({"id": ids}), mode="append")
+    ids = pa.array(range(FILES * 100), pa.int64())
+    parts = pa.array([each // 100 for each in range(FILES * 100)], pa.int64())
+    write_deltalake(folder / "many", pa.table({"id": ids, "part": parts}), partition_by="part")
     with running_scene(ministack, folder, [], LIFE) as running:
         location = f"s3://{running.bucket}/many"
         ministack.seed(folder / "many", location)
@@ -42,14 +42,14 @@ def run(scene: Scene, engine: str, events: Path) -> dict[str, Any]:
         "table": scene.reference("many"),
         "engine": engine,
         "seconds": 4,
-        "lead_ms": 1500,
+        "lead_ms": 3000,
         "events": events.as_uri(),
     }
     done = subprocess.run(
         [sys.executable, "-m", "tests.spark_conf.long_job", json.dumps(job)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=540,
         cwd=ROOT,
     )
     results = [

@@ -174,7 +174,7 @@ def test_filters_are_those_of_spark(source: SparkSession, scene: Scene, conditio
 
 def test_filters_reach_the_reader(source: SparkSession, scene: Scene) -> None:
     reference = scene.reference("checkpoint_classic")
-    whole = native(source, reference, partitionBytes=1)
+    whole = native(source, reference, partitionBytes=2000)
     files = whole.rdd.getNumPartitions()
     fewer = whole.where("part = 1 AND id < 20").rdd.getNumPartitions()
     assert 0 < fewer < files

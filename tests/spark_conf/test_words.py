@@ -81,6 +81,7 @@ def test_options_in_any_case() -> None:
         ({"path": "t", "versoin": "3"}, "'versoin' is not an option"),
         ({"path": "t", "version": "three"}, "not a whole number"),
         ({"path": "t", "maxFilesPerTrigger": "0"}, "from 1 on"),
+        ({"path": "t", "partitionBytes": "1"}, "from 1024 on"),
         ({"path": "t", "ignoreDeletes": "yes"}, "neither true nor false"),
         ({"path": "t", "mode": "fast"}, "'auto', 'dir' or 'url'"),
         ({"path": "t", "version": "1", "timestamp": "2024-01-01"}, "not both"),
