@@ -4,7 +4,8 @@
 
 A store (SeaweedFS) and a broker are started on this machine, with a table of many small files and a large
 one. Every measurement is a fresh process, the median of several; the time begins before the profile is read
-and is without imports. The delta-sharing package gives no batches, so its first row is its last.
+and is without imports; the processor's time, which says more on a busy machine, is with them. The
+delta-sharing package gives no batches, so its first row is its last.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def _large(store: Any, bucket: str, rows: int, folder: Path) -> None:
             store.s3().upload_file(str(file), bucket, f"large/{file.relative_to(root).as_posix()}")
 
 
-def _measured(way: str, profile: str, name: str, runs: int) -> tuple[float, int, int] | None:
+def _measured(way: str, profile: str, name: str, runs: int) -> dict[str, float] | None:
     results = []
     for _ in range(runs):
         words = [sys.executable, "-m", "bench.client", "--measure", way, profile, name]
@@ -135,11 +136,7 @@ def _measured(way: str, profile: str, name: str, runs: int) -> tuple[float, int,
             print(f"  {way}: failed: {done.stderr.strip().splitlines()[-1][:200]}")
             return None
         results.append(json.loads(done.stdout))
-    return (
-        statistics.median(result["seconds"] for result in results),
-        max(result["peak_mb"] for result in results),
-        results[0]["rows"],
-    )
+    return {key: statistics.median(result[key] for result in results) for key in results[0]}
 
 
 def _peak_mb() -> int:
@@ -161,7 +158,8 @@ def main() -> None:
         way, profile, name = options.measure
         seconds, rows = WAYS[way](profile, name)
         peak = _peak_mb()
-        print(json.dumps({"seconds": seconds, "rows": rows, "peak_mb": peak}))
+        used = time.process_time()
+        print(json.dumps({"seconds": seconds, "rows": rows, "peak_mb": peak, "cpu": used}))
         return
 
     from tests.broker.server import running_broker
@@ -203,19 +201,19 @@ def _report(name: str, profile: Path, runs: int) -> None:
     for way in WAYS:
         # The package takes minutes on many files; once is enough to compare with.
         found[way] = _measured(way, str(profile), f"s.d.{name}", 1 if way.startswith("delta") else runs)
-    counts = {result[2] for result in found.values() if result is not None and result[2]}
+    counts = {result["rows"] for result in found.values() if result is not None and result["rows"]}
     assert len(counts) == 1, f"the ways do not agree on the number of rows: {counts}"
-    peers = [result[0] for way, result in found.items() if result and way.startswith("delta-sharing")]
+    peers = [result["seconds"] for way, result in found.items() if result and way.startswith("delta-sharing")]
     for way, result in found.items():
         if result is None:
             continue
-        seconds, peak, _ = result
+        seconds, cpu, peak = result["seconds"], result["cpu"], result["peak_mb"]
         ratio = (
             ""
             if way.startswith("delta-sharing") or not peers
             else f"  {min(peers) / seconds:6.1f}x the package"
         )
-        print(f"  {way:<28} {seconds:8.2f} s  {peak:6} MB{ratio}")
+        print(f"  {way:<28} {seconds:8.2f} s  {cpu:8.2f} s cpu  {peak:6.0f} MB{ratio}")
 
 
 if __name__ == "__main__":
