@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from lakepass.reader.errors import DeltaError
 from lakepass.reader.location import Location
 from lakepass.reader.log.arrays import ArrowArray, bool_array, compute, integers
 from lakepass.reader.log.cache import LogCache
@@ -69,7 +70,13 @@ def reconcile(root: Location, read: Sequence[FileActions]) -> Tail:
         start += piece.rows
     if not keys:
         return Tail((), SeenKeys(pa.nulls(0, pa.binary())))
-    encoded = pa.concat_arrays(keys).dictionary_encode()
+    try:
+        encoded = pa.concat_arrays(keys).dictionary_encode()
+    except pa.ArrowInvalid:
+        raise DeltaError(
+            f"The commits of {root} since its last checkpoint name more than 2 GiB of paths. Write a checkpoint"
+            " first; any Delta writer can."
+        ) from None
     codes = integers(encoded.indices)
     place = np.concatenate(places)
     # The highest place in the log for each key: later assignments win, so they are made in order.

@@ -217,6 +217,9 @@ def find_segment(
             return listing.segment(version)
     everything = LogListing.read(storage, root)
     everything.ratify(ratified or {}, storage)
+    if version is not None and everything.latest is not None and everything.earliest is None:
+        # Nothing can be built from this log, and why is more to the point than which versions it holds.
+        return everything.segment(version)
     raise _not_found(everything, version)
 
 

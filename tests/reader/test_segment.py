@@ -179,6 +179,13 @@ def test_a_log_that_begins_late_without_checkpoint(folder: LogFolder) -> None:
         folder.table().snapshot()
 
 
+@pytest.mark.parametrize("version", [0, 3, 9])
+def test_a_version_of_a_log_that_begins_late(folder: LogFolder, version: int) -> None:
+    folder.commit(3, *STATE, add("a"))
+    with pytest.raises(CorruptTableError, match=r"version 0 .* is missing"):
+        folder.table().snapshot(version)
+
+
 def test_no_log(tmp_path: Path) -> None:
     with pytest.raises(NotATableError, match="not a Delta table"):
         LogFolder(tmp_path / "empty").table().snapshot()
