@@ -18,6 +18,8 @@ from lakepass.reader.storage import Storage
 
 _FEWEST_ROWS = 1_024
 _PAGE_BYTES = 1 << 20
+_DEEPEST = 300
+"""Levels in a file: lists and maps take three for each of the schema's."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,10 @@ class DataFile:
         except (pa.ArrowException, OSError, ValueError) as error:
             self.close()
             raise self.damaged(error) from None
+        described = self.metadata.schema
+        if any(described.column(i).path.count(".") > _DEEPEST for i in range(len(described))):
+            self.close()
+            raise self.damaged(f"its columns are nested more than {_DEEPEST} levels deep")
         self.row_counts = [self.metadata.row_group(i).num_rows for i in range(self.metadata.num_row_groups)]
         if any(count < 0 for count in self.row_counts) or sum(self.row_counts) != self.metadata.num_rows:
             self.close()

@@ -100,6 +100,17 @@ def test_a_footer_that_claims_other_rows_is_refused(tmp_path: Path) -> None:
     opened.close()
 
 
+@pytest.mark.parametrize("levels", [310, 600])
+def test_a_file_that_is_nested_too_deeply_is_refused(levels: int, tmp_path: Path) -> None:
+    nested: Any = pa.array([1])
+    for _ in range(levels):
+        nested = pa.StructArray.from_arrays([nested], names=["x"])
+    written = Written(tmp_path / "t", [field("id", "long")])
+    written.add(pa.table({"id": [1], "x": nested}), store_schema=False)
+    with pytest.raises(CorruptTableError, match=r"part-0\.parquet .* levels deep"):
+        written.table().to_arrow()
+
+
 def _parquet(rows: pa.Table) -> bytes:
     out = pa.BufferOutputStream()
     pq.write_table(rows, out)
