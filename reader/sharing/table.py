@@ -8,6 +8,7 @@ client renews. In `url` mode its snapshots come from the server's answers. `acce
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -31,7 +32,7 @@ from lakepass.reader.errors import (
     VersionNotFoundError,
 )
 from lakepass.reader.history import HistoryEntry
-from lakepass.reader.location import Location
+from lakepass.reader.location import Location, LocationError
 from lakepass.reader.log.cache import LogCache
 from lakepass.reader.log.changes import CommitActions
 from lakepass.reader.sharing.access import Access, AccessModeError, Choice, Mode, choose, reason_to_fall_back
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("lakepass.sharing")
 
 Result = TypeVar("Result")
+
+_FRESH_SECONDS = 5.0
 
 
 class SharedTable(Table):
@@ -78,6 +81,7 @@ class SharedTable(Table):
         self._by_url = UrlTable(rest, name, accepted)
         header = rest.metadata(name)
         self._fresh: Header | None = header
+        self._fresh_until = time.monotonic() + _FRESH_SECONDS
         modes = header.extra.get("accessModes")
         self._offered = tuple(str(mode) for mode in modes or ("url",))
         self._choice: Choice = choose(access, modes, self.name, location_given=location is not None)
@@ -91,8 +95,8 @@ class SharedTable(Table):
 
     def _open_directory(self, header: Header, given: str | None) -> Table:
         place = given or header.extra.get("location") or self._vended_location()
-        root = Location.parse(str(place), allow_root=True)
-        others = [Location.parse(str(one)) for one in header.extra.get("auxiliaryLocations") or ()]
+        root = _remote(str(place), self.name)
+        others = [_remote(str(one), self.name) for one in header.extra.get("auxiliaryLocations") or ()]
         self._providers = {
             one: provider_for(self._rest, self._table_name, one, one == root) for one in (root, *others)
         }
@@ -164,8 +168,10 @@ class SharedTable(Table):
             raise DeltaError("Give a version or a timestamp, not both.")
         if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
             raise VersionNotFoundError(f"{version!r} is not a version: versions are whole numbers from 0 on.")
-        # The metadata that the table was opened with serves for one snapshot; the next looks again.
+        # The metadata that the table was just opened with serves for one snapshot; the next looks again.
         known, self._fresh = self._fresh, None
+        if time.monotonic() > self._fresh_until:
+            known = None
 
         def by_directory(table: Table) -> Snapshot | UrlSnapshot:
             return self._watched(table.snapshot(version, timestamp))
@@ -288,6 +294,16 @@ class SharedTable(Table):
 
     def __repr__(self) -> str:
         return f"SharedTable({self.name!r}, access={self.access!r})"
+
+
+def _remote(text: str, name: str) -> Location:
+    """A location that a server may name; never one on this machine, whose files are not its to open."""
+    location = Location.parse(text)
+    if location.cloud is None:
+        raise LocationError(
+            f"{name} is said to be at {text}, which is on this machine. A share is in a cloud."
+        )
+    return location
 
 
 class _WatchedSnapshot(Snapshot):

@@ -190,6 +190,16 @@ def test_a_credential_for_another_place_is_not_used(
         opened(server, access="dir", location=f"s3://{vending.bucket}/other").snapshot()
 
 
+@pytest.mark.parametrize("place", ["file:///etc", "/etc"])
+def test_a_server_cannot_point_at_this_machine(server: Server, share: FolderShare, place: str) -> None:
+    share.add("t", PLAIN, accessModes=["dir"], location=place)
+    with pytest.raises(DeltaError, match="on this machine"):
+        opened(server)
+    share.add("t", PLAIN, accessModes=["dir"], location="s3://lake/t", auxiliaryLocations=[place])
+    with pytest.raises(DeltaError, match="on this machine"):
+        opened(server)
+
+
 def fell_back(caplog: pytest.LogCaptureFixture, table: SharedTable, reason: str) -> bool:
     return table.access == "url" and "instead of by directory" in caplog.text and reason in caplog.text
 
