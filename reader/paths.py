@@ -40,7 +40,7 @@ def resolve(root: Location, logged: str) -> str:
     's3://lake/orders/x.parquet'
     >>> resolve(root, "../x.parquet")
     Traceback (most recent call last):
-    lakepass.reader.errors.PathRefusedError: Refused '../x.parquet' in the log of s3://lake/orders: it climbs ...
+    lakepass.reader.errors.PathRefusedError: Refused '../x.parquet' in the log of s3://lake/orders: ...
     """
     if not logged or len(logged) > _LONGEST:
         raise _refused(root, logged, "it is empty" if not logged else f"it is {len(logged)} characters long")

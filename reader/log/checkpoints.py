@@ -206,6 +206,3 @@ def _unreadable(path: str, error: BaseException) -> CorruptTableError:
         f"The checkpoint file {path} cannot be read ({str(error)[:200]}). It is damaged or cut off; if the"
         " commits it stands for are still there, remove it and the table opens without it."
     )
-
-
-__all__ = ["BATCH_ROWS", "CheckpointReader"]

@@ -18,7 +18,7 @@ import pyarrow as pa
 from lakepass.reader.errors import CorruptTableError
 from lakepass.reader.log.arrays import ArrowArray, compute
 from lakepass.reader.log.cache import LogCache
-from lakepass.reader.log.files import STRING_MAP, FileColumns, logged_field
+from lakepass.reader.log.files import STRING_MAP, FileColumns
 from lakepass.reader.log.json_lines import parse_text
 from lakepass.reader.log.lines import PIECE, actions, pieces
 from lakepass.reader.log.segment import Commit
@@ -260,16 +260,3 @@ def other_actions(data: bytes, names: Iterable[str], where: str) -> Iterator[tup
             for action in actions(match[0], where):
                 if action.get(name) is not None:
                     yield name, action[name]
-
-
-__all__ = [
-    "FileActions",
-    "all_file_actions",
-    "changed_files",
-    "commit_pieces",
-    "file_actions",
-    "logged_field",
-    "other_actions",
-    "python_actions",
-    "python_adds",
-]

@@ -74,7 +74,7 @@ def reconcile(root: Location, read: Sequence[FileActions]) -> Tail:
         encoded = pa.concat_arrays(keys).dictionary_encode()
     except pa.ArrowInvalid:
         raise DeltaError(
-            f"The commits of {root} since its last checkpoint name more than 2 GiB of paths. Write a checkpoint"
+            f"The commits of {root} since its last checkpoint name over 2 GiB of paths. Write a checkpoint"
             " first; any Delta writer can."
         ) from None
     codes = integers(encoded.indices)

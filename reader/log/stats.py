@@ -232,6 +232,3 @@ def _plain_value(value: Any, plain: pa.DataType) -> Any:
             return {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}.get(value)
         return float(value) if isinstance(value, int | float) else None
     return value if isinstance(value, str) else None
-
-
-__all__ = ["conform_stats", "parse_json_stats", "stats_as_json", "stats_type"]
