@@ -78,9 +78,9 @@ class FileShare(_FileModel):
 
 def from_reference_format(content: dict[str, Any]) -> dict[str, Any]:
     """The content in lakepass' own keys; unchanged when it is not in the reference server's format."""
-    if not content.keys() & (_REFERENCE_KEYS - _LAKEPASS_KEYS) or content.keys() & _LAKEPASS_KEYS:
+    if not content.keys() & _REFERENCE_KEYS:
         return content
-    unknown = content.keys() - _REFERENCE_KEYS - {"shares"}
+    unknown = content.keys() - _REFERENCE_KEYS - _LAKEPASS_KEYS - {"shares"}
     if unknown:
         raise ValueError(f"{sorted(unknown)[0]} is not a key of the reference server's format")
     if content.get("ssl"):
@@ -98,7 +98,11 @@ def from_reference_format(content: dict[str, Any]) -> dict[str, Any]:
     if token is not None:
         translated["bearer_token_sha256"] = hashlib.sha256(str(token).encode()).hexdigest()
     translated["storage"] = _ambient_storage(translated["shares"])
-    return translated
+    # Keys of our own may stand beside theirs, and say more.
+    own = {key: value for key, value in content.items() if key in _LAKEPASS_KEYS}
+    if isinstance(own.get("server"), dict):
+        own["server"] = {**server, **own["server"]}
+    return {**translated, **own}
 
 
 def _ambient_storage(shares: Any) -> list[dict[str, Any]]:

@@ -260,7 +260,9 @@ async def _answer(
     def begin() -> tuple[Answer, bytes | None, bytes | None]:
         answer = find()
         first = answer.first()
-        return answer, first, answer.next() if first is not None else None
+        second = answer.next() if first is not None else None
+        broker.tables.trim()
+        return answer, first, second
 
     answer, first, second = await _work(broker, row, begin)
     headers = {**NO_STORE, HEADER: answer.capabilities.answer(answer.form)}
@@ -268,7 +270,6 @@ async def _answer(
         headers["Delta-Table-Version"] = str(answer.version)
     if id_hash is not None:
         headers[FILE_ID_HEADER] = id_hash
-    broker.tables.trim()
     if second is None:
         return Response(first or b"", 200, headers, NDJSON)
 

@@ -40,7 +40,8 @@ class ServedTable:
             {place: storage.provider(place) for place in auxiliary},
             cache=cache,
         )
-        self._lock = threading.Lock()
+        self._listing = threading.Lock()  # held while the store is asked
+        self._lock = threading.Lock()  # held for a moment, for what is kept
         self._latest: Snapshot | None = None
         self._listed_at = 0.0
         self._old: OrderedDict[int, Snapshot] = OrderedDict()
@@ -48,7 +49,7 @@ class ServedTable:
     def latest(self) -> Snapshot:
         """The newest snapshot, from a listing that began after this call."""
         asked = time.monotonic()
-        with self._lock:
+        with self._listing:
             if self._latest is None or self._listed_at < asked:
                 began = time.monotonic()
                 self._latest = self._table.snapshot() if self._latest is None else self._latest.update()

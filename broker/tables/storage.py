@@ -8,6 +8,7 @@ access.
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
@@ -97,7 +98,11 @@ def _own_aws_identity(settings: AwsStorage) -> Callable[[], Credential]:
         aws_secret_access_key=None if secret is None else secret.get_secret_value(),
         profile_name=settings.profile,
     )
-    store = StoreSettings(settings.endpoint, settings.region or session.region_name, settings.path_style)
+    # Where the environment points every AWS SDK elsewhere, that is a store which is reached by path.
+    elsewhere = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    by_path = settings.path_style or (settings.endpoint is None and elsewhere is not None)
+    region = settings.region or session.region_name
+    store = StoreSettings(settings.endpoint or elsewhere, region, by_path)
     held = session.get_credentials()
     if held is None:
         raise ConfigurationError(

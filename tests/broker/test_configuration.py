@@ -165,6 +165,9 @@ def test_a_reference_servers_file_is_served_as_it_is(tmp_path: Path) -> None:
     assert (settings.server.host, settings.server.port) == ("localhost", 8123)
     assert settings.server.url_lifetime == timedelta(minutes=15)
     assert settings.bearer_token_sha256 == hashlib.sha256(b"local-file-token").hexdigest()
+    own = {"server": {"page_size": 7}, "database": "sqlite:///elsewhere.db"}
+    mixed = _load(tmp_path, {**REFERENCE, **own})
+    assert (mixed.server.port, mixed.server.page_size, mixed.database) == (8123, 7, "sqlite:///elsewhere.db")
     with pytest.raises(ConfigurationError, match="unknownKey"):
         _load(tmp_path, {**REFERENCE, "unknownKey": 1})
     with pytest.raises(ConfigurationError, match="ssl"):
