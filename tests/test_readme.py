@@ -26,7 +26,8 @@ from tests import documents
 from tests.clouds.tools import ROOT
 
 README = ROOT / "README.md"
-EXAMPLES = sorted(file for file in (ROOT / "examples").iterdir() if file.suffix in (".py", ".sh"))
+SCRIPTS = sorted(file for file in (ROOT / "examples").iterdir() if file.suffix in (".py", ".sh"))
+EXAMPLES = [file for file in SCRIPTS if not file.name.startswith("spark_")]
 LONGEST_LIST = 6
 """So many blocks of the README may go without being run."""
 
@@ -96,22 +97,11 @@ def stage() -> Iterator[Stage]:
         yield stage
 
 
-def _uses_spark(file: Path) -> bool:
-    return "spark" in file.read_text().lower()
-
-
-def _marked(file: Path) -> object:
-    marks = [pytest.mark.spark] if _uses_spark(file) else []
-    return pytest.param(file, id=file.name, marks=[pytest.mark.slow, *marks])
-
-
-@pytest.mark.parametrize("document", [_marked(README)])
-def test_every_block_runs(
-    document: Path, stage: Stage, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if _uses_spark(document):
-        request.getfixturevalue("java_home")
-    documents.run(document, tmp_path, _environment(stage, tmp_path), seconds=400)
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.usefixtures("java_home")
+def test_every_block_runs(stage: Stage, tmp_path: Path) -> None:
+    documents.run(README, tmp_path, _environment(stage, tmp_path), seconds=400)
 
 
 def test_few_blocks_are_not_run() -> None:
@@ -125,10 +115,17 @@ def test_configurations_are_valid() -> None:
         Settings.model_validate(yaml.safe_load(text))
 
 
-@pytest.mark.parametrize("script", [_marked(file) for file in EXAMPLES])
+def test_every_script_for_spark_is_run_by_a_test_of_its_own() -> None:
+    """By itself, or by another script that is."""
+    runners = (ROOT / "tests" / "spark_conf" / "test_scripts.py", *SCRIPTS)
+    for script in SCRIPTS:
+        run_by = [file for file in runners if file != script and script.name in file.read_text()]
+        assert script in EXAMPLES or run_by, script.name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda file: file.name)
 def test_an_example_runs(script: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    if _uses_spark(script):
-        request.getfixturevalue("java_home")
     command = ["bash", "-euo", "pipefail"] if script.suffix == ".sh" else [sys.executable]
     if "rotate" in script.name:
         # It ends the token that the others use: a stage of its own.

@@ -77,6 +77,7 @@ def _family(servers: list[Server]) -> list[psutil.Process]:
     return [process for keeper in keepers for process in (keeper, *keeper.children(recursive=True))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ending", "whole_group"),
     [(signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGKILL, False)],
@@ -98,6 +99,7 @@ def test_nothing_is_left_behind(tmp_path: Path, ending: signal.Signals, whole_gr
         outer.communicate()
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_by_itself_waits_for_its_servers(tmp_path: Path) -> None:
     outer = _inner_run(tmp_path, "-n", "2", "--dist", "load", seconds=0)
     printed, _ = outer.communicate(timeout=60)
