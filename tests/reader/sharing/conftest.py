@@ -10,7 +10,7 @@ from lakepass.reader.sharing.transport import Patience, Transport
 from tests.reader.sharing.folder import FolderShare
 from tests.reader.sharing.server import Server, serving
 
-QUICK = Patience(first_pause=0.01, longest_pause=0.05, connect=2.0, read=0.5)
+QUICK = Patience(first_pause=0.01, longest_pause=0.05, connect=10.0, read=30.0)
 
 
 @pytest.fixture
