@@ -552,3 +552,45 @@ def test_a_reader_that_is_dropped_ends_its_threads(tmp_path: Path) -> None:
 
     gc.collect()
     assert not [each for each in threading.enumerate() if each.name.startswith("lakepass-read")]
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("p like 'a%' and id > 1", [2]),
+        ("p not like 'a%' or id = 1", [1, 3]),
+        ("p in ('a', 'zz') and id in (1, 3)", [1]),
+        ("p not in ('a') and id > 0", [3]),
+        ("p is null and id is not null", [4]),
+        ("p <=> null or id = 1", [1, 4]),
+        ("cast(p as string) = 'b' and cast(id as string) = '3'", [3]),
+        ("(p > 'a' or id < 2) and not (p = 'b' and id = 3)", [1]),
+        ("f > 5 and id > 0", [3]),
+        ("f = cast('NaN' as double) and id = 3", [3]),
+        ("f <> 1 and id >= 0", [3]),
+        ("f in (1, cast('NaN' as double)) and id <> 2", [1, 3]),
+        ("id = 1 or p = 'b' or f is null", [1, 3, 4]),
+    ],
+)
+def test_partition_columns_and_others_in_one_condition(text: str, ids: list[int], tmp_path: Path) -> None:
+    fields = [field("p", "string"), field("f", "double"), field("id", "long")]
+    written = Written(tmp_path / "t", fields, partitions=["p", "f"])
+    written.add(pa.table({"id": [1, 2]}), values={"p": "a", "f": "1.0"})
+    written.add(pa.table({"id": [3]}), values={"p": "b", "f": "NaN"})
+    written.add(pa.table({"id": [4]}), values={"p": None, "f": None})
+    scan = written.table().snapshot().scan(filter=text)
+    assert sorted(_known(scan.to_arrow().column("id").to_pylist())) == ids
+    assert scan.count() == len(ids)
+
+
+def test_a_widened_partition_column_is_read_as_the_new_type(tmp_path: Path) -> None:
+    changes = {"delta.typeChanges": [{"fromType": "date", "toType": "timestamp_ntz"}]}
+    fields = [
+        field("p", "timestamp_ntz") | {"metadata": changes},
+        field("n", "decimal(12,2)"),
+        field("x", "long"),
+    ]
+    written = Written(tmp_path / "t", fields, partitions=["p", "n"], features=FEATURES)
+    written.add(pa.table({"x": [1]}), values={"p": "2024-01-02", "n": "7"})
+    rows = written.table().to_arrow(filter="p >= '2024-01-02' and n = 7").to_pylist()
+    assert rows == [{"p": dt.datetime(2024, 1, 2), "n": Decimal("7.00"), "x": 1}]
