@@ -7,6 +7,7 @@ the request made once more; errors name store, path and operation, and nothing t
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -121,6 +122,7 @@ class ObjectStorage:
         return path.removeprefix(self._base)
 
     def _call(self, operation: str, path: str, request: Callable[[Any], _T]) -> _T:
+        _check_process(operation, path)
         store, credential = self._store()
         try:
             return request(store)
@@ -165,6 +167,22 @@ class ObjectStorage:
             )
         return StorageError(
             f"Cannot {operation} {shown}: {reason}. The request was retried where that could help."
+        )
+
+
+_process: int | None = None
+"""The process that first used obstore. Its threads are not in a forked child, where requests never end."""
+
+
+def _check_process(operation: str, path: str) -> None:
+    global _process  # noqa: PLW0603 # a fact about the process
+    if _process is None:
+        _process = os.getpid()
+    elif _process != os.getpid():
+        raise StorageError(
+            f"Cannot {operation} {path}: this process was forked from one that had already read from an"
+            " object store, and its requests would hang. Use multiprocessing's 'spawn' or 'forkserver' start method:"
+            " multiprocessing.get_context('spawn'), ProcessPoolExecutor(mp_context=...)."
         )
 
 

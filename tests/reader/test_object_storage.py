@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import time
 from collections.abc import Callable, Iterator
@@ -244,6 +245,28 @@ def test_auxiliary_locations_have_their_own_keys(ministack: Ministack, bucket: s
     path = snapshot.resolve(f"s3n://{other}/aux/x")
     assert snapshot.storages.storage_for(path).read(path) == b"auxiliary"
     assert (len(one.given), len(two.given)) == (1, 1)
+
+
+def test_a_forked_process_is_told_instead_of_hanging(ministack: Ministack, bucket: str) -> None:
+    storage = open_storage(Location.parse(f"s3://{bucket}/t/a"), root_credential(ministack))
+    path = f"s3://{bucket}/t/a/_delta_log/_last_checkpoint"
+    storage.read(path)
+    ear, mouth = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = b"nothing was raised"
+        try:
+            storage.read(path)
+        except DeltaError as error:
+            said = str(error).encode()
+        finally:
+            os.write(mouth, said)
+            os._exit(0)
+    os.close(mouth)
+    told = os.read(ear, 10_000).decode()
+    os.waitpid(child, 0)
+    assert "'spawn' or 'forkserver'" in told
+    assert storage.read(path), "the parent goes on"
 
 
 SOURCES: dict[str, Credential] = {}
