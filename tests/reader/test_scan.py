@@ -594,3 +594,28 @@ def test_a_widened_partition_column_is_read_as_the_new_type(tmp_path: Path) -> N
     written.add(pa.table({"x": [1]}), values={"p": "2024-01-02", "n": "7"})
     rows = written.table().to_arrow(filter="p >= '2024-01-02' and n = 7").to_pylist()
     assert rows == [{"p": dt.datetime(2024, 1, 2), "n": Decimal("7.00"), "x": 1}]
+
+
+@pytest.mark.parametrize("mode", ["none", "name"])
+def test_a_field_that_is_never_null_may_lie_in_a_struct_that_is(mode: str, tmp_path: Path) -> None:
+    inner = mapped("x", "long", 2, "x") | {"nullable": False}
+    strict = {"type": "array", "elementType": struct_of(inner), "containsNull": False}
+    fields = [mapped("s", struct_of(inner), 1, "s"), mapped("l", strict, 3, "l")]
+    written = Written(
+        tmp_path / "t", fields, features=["columnMapping"], configuration={"delta.columnMapping.mode": mode}
+    )
+    rows = {"s": [{"x": 1}, None], "l": [[{"x": 2}], None]}
+    written.add(pa.table(rows))
+    strict_type = pa.struct([pa.field("x", pa.int64(), nullable=False)])
+    written.add(
+        pa.table(
+            {
+                "s": pa.array(rows["s"], strict_type),
+                "l": pa.array(rows["l"], pa.list_(pa.field("element", strict_type, nullable=False))),
+            }
+        )
+    )
+    table = written.table()
+    assert table.to_arrow().to_pydict() == {"s": rows["s"] * 2, "l": rows["l"] * 2}
+    assert table.to_arrow(columns=["s.x"]).to_pydict() == {"x": [1, None, 1, None]}
+    assert table.to_arrow(columns=["s"]).schema.field("s").type == strict_type

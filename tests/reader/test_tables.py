@@ -77,7 +77,9 @@ def _alike(value: Any, wanted: Any) -> bool:
 
 
 def test_a_fixture_has_the_rows_that_spark_reads(fixture: fixtures.Fixture) -> None:
-    scan = _table(fixture).snapshot().scan()
+    snapshot = _table(fixture).snapshot()
+    scan = snapshot.scan()
+    assert scan.schema.equals(snapshot.schema, check_metadata=True)
     expected = fixture.rows()
     _same(scan.to_arrow(), expected, fixture)
     assert scan.count() == expected.num_rows
