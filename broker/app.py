@@ -42,9 +42,9 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.broker = broker
     app.state.metrics = Metrics()
     # Matched in this order, so what is asked for most comes first.
+    app.include_router(credentials.router, prefix=settings.server.prefix)
     app.include_router(lists.router, prefix=settings.server.prefix)
     app.include_router(tables.router, prefix=settings.server.prefix)
-    app.include_router(credentials.router, prefix=settings.server.prefix)
     app.include_router(credentials.unity_catalog_router)
     app.include_router(health.router)
     app.include_router(activation.router)

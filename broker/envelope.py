@@ -112,7 +112,8 @@ class Envelope:
             if whole:  # only the client's leaving is waited for from here on
                 return await receive()
             try:
-                message = await asyncio.wait_for(receive(), patience)
+                async with asyncio.timeout(patience):
+                    message = await receive()
             except TimeoutError:
                 error = MalformedRequest("The request's body did not arrive in time.")
                 error.status = 408

@@ -125,7 +125,7 @@ class Recipients:
         with self._session() as session:
             if name is not None:
                 statement = statement.where(Recipient.id == _recipient(session, name).id)
-            return [row._tuple() for row in session.execute(statement)]
+            return [(token, owner) for token, owner in session.execute(statement)]
 
     def revoke_token(self, token_id: str) -> None:
         """End one token now."""
@@ -234,7 +234,7 @@ class Recipients:
                 statement = statement.where(Recipient.id == _recipient(session, name).id)
             if share is not None:
                 statement = statement.where(Share.id == _share(session, share).id)
-            return [row._tuple() for row in session.execute(statement)]
+            return [(who, what, at) for who, what, at in session.execute(statement)]
 
 
 def _recipient(session: Session, name: str) -> Recipient:

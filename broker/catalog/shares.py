@@ -215,7 +215,7 @@ class Shares:
         with self._session() as session:
             if share is not None:
                 statement = statement.where(Share.id == _share(session, share).id)
-            return [row._tuple() for row in session.execute(statement)]
+            return [(found, schema, table) for found, schema, table in session.execute(statement)]
 
     def table(self, share: str, schema: str, name: str) -> SharedTable:
         """One table."""

@@ -13,6 +13,8 @@ from tests.clouds.azurite import Azurite
 from tests.clouds.gcs import Gcs
 from tests.tables.fixtures import fixture
 
+pytestmark = pytest.mark.slow
+
 DELTA = {"delta-sharing-capabilities": "responseformat=delta;readerfeatures=deletionvectors"}
 
 

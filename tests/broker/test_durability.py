@@ -22,6 +22,8 @@ from lakepass.broker.config import Settings
 from lakepass.cli.demo.keeper import free_port
 from tests.broker.server import ADMIN_TOKEN, running_broker
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:

@@ -14,12 +14,14 @@ from tests.broker.hostile import generated, handmade, raw
 from tests.broker.lake import Lake
 
 
+@pytest.mark.slow
 def test_generated_requests_never_fail_the_server(lake: Lake) -> None:
     statuses = generated(lake, 300)
     assert sum(statuses.values()) > 100
     assert max(statuses) < 500
 
 
+@pytest.mark.slow
 def test_wrong_values_in_every_place_never_fail_the_server(lake: Lake) -> None:
     statuses = handmade(lake, 400)
     assert statuses[200]

@@ -21,6 +21,8 @@ from tests.broker.server import RunningBroker, running_broker, s3_storage
 from tests.clouds.ministack import Ministack
 from tests.tables.fixtures import fixture
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Setup:
