@@ -181,7 +181,7 @@ def _check_process(operation: str, path: str) -> None:
     elif _process != os.getpid():
         raise StorageError(
             f"Cannot {operation} {path}: this process was forked from one that had already read from an"
-            " object store, and its requests would hang. Use multiprocessing's 'spawn' or 'forkserver' start method:"
+            " object store, and its requests would hang. Use the start method 'spawn' or 'forkserver':"
             " multiprocessing.get_context('spawn'), ProcessPoolExecutor(mp_context=...)."
         )
 
