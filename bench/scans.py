@@ -4,9 +4,9 @@
 
 Every measurement is a fresh process, the median of several, peers in turn with ours; the time is that of the
 work, without imports (of the SQL parser and of pandas, which pyarrow loads, too); memory is the process's
-peak. DuckDB and pyarrow read the plain table's files, since they do not read a Delta log by themselves. A peer
-that cannot read a table, or reads it wrongly, is marked so and does not count; without any that can, ours
-is held against the fastest on the plain table.
+peak. DuckDB and pyarrow read the plain table's files, since they do not read a Delta log by themselves. A
+peer that cannot read a table, or reads it wrongly, is marked so and does not count; without any that can,
+ours is held against the fastest on the plain table.
 """
 
 from __future__ import annotations

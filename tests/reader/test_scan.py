@@ -604,7 +604,7 @@ def test_a_field_that_is_never_null_may_lie_in_a_struct_that_is(mode: str, tmp_p
     written = Written(
         tmp_path / "t", fields, features=["columnMapping"], configuration={"delta.columnMapping.mode": mode}
     )
-    rows = {"s": [{"x": 1}, None], "l": [[{"x": 2}], None]}
+    rows: dict[str, Any] = {"s": [{"x": 1}, None], "l": [[{"x": 2}], None]}
     written.add(pa.table(rows))
     strict_type = pa.struct([pa.field("x", pa.int64(), nullable=False)])
     written.add(
