@@ -112,7 +112,8 @@ TASKS = {
 
 def measure(reader: str, table: str, task: str) -> None:
     """One measurement, in this process; prints it."""
-    modules = {"lakepass": ["lakepass.reader.expressions.sql", "pandas"], "pyarrow": ["pyarrow.dataset"]}
+    ours = ["lakepass.reader.table", "lakepass.reader.scan", "lakepass.reader.expressions.sql", "pandas"]
+    modules = {"lakepass": ours, "pyarrow": ["pyarrow.dataset"]}
     for module in modules.get(reader, [reader, "deltalake"]):
         importlib.import_module(module)
     before = os.times()
