@@ -32,7 +32,7 @@ from lakepass.broker.errors import (
 )
 from lakepass.broker.protocol.credentials import container_form, sharing_form, unity_catalog_form
 from lakepass.broker.routes.audited_vend import audited_vend, hides_history, parse_location
-from lakepass.broker.state import Broker, CurrentBroker
+from lakepass.broker.state import Broker, current_broker
 from lakepass.reader.credentials import AwsKeys, Credential
 from lakepass.reader.location import LocationError
 
@@ -54,10 +54,9 @@ def _body(properties: dict[str, str], *, required: bool) -> dict[str, Any]:
     summary="Generate a temporary table credential",
     openapi_extra=_body({"location": _LOCATION}, required=False),
 )
-async def temporary_table_credentials(
-    request: Request, broker: CurrentBroker, share: str, schema: str, table: str
-) -> Response:
+async def temporary_table_credentials(request: Request, share: str, schema: str, table: str) -> Response:
     """A read-only credential for the table's root or one of its auxiliary locations, and nothing else."""
+    broker = current_broker(request)
 
     async def find(caller: Caller) -> tuple[TableRow, str | None]:
         row = await broker.granted_table(caller, share, schema, table)
@@ -78,15 +77,15 @@ async def temporary_table_credentials(
 
 
 @router.get(f"{_TABLE}/aws-container-credentials", summary="The same, as AWS SDKs fetch it")
-async def aws_container_credentials(  # noqa: PLR0917 - FastAPI passes them by name
+async def aws_container_credentials(
     request: Request,
-    broker: CurrentBroker,
     share: str,
     schema: str,
     table: str,
     location: Annotated[str | None, Query(description=_LOCATION)] = None,
 ) -> Response:
     """For `AWS_CONTAINER_CREDENTIALS_FULL_URI`; `Authorization` is the recipient's token, Bearer or bare."""
+    broker = current_broker(request)
 
     async def find(caller: Caller) -> tuple[TableRow, str | None]:
         row = await broker.granted_table(caller, share, schema, table)
@@ -112,8 +111,9 @@ async def aws_container_credentials(  # noqa: PLR0917 - FastAPI passes them by n
     summary="The same, as Unity Catalog's clients ask for a table",
     openapi_extra=_body({"table_id": "The table's id, as in lists.", "operation": "READ"}, required=True),
 )
-async def unity_catalog_table_credentials(request: Request, broker: CurrentBroker) -> Response:
+async def unity_catalog_table_credentials(request: Request) -> Response:
     """A read-only credential for the table's root."""
+    broker = current_broker(request)
 
     async def find(caller: Caller) -> tuple[TableRow, str | None]:
         content = await _json_object(request, required=True)
@@ -141,8 +141,9 @@ async def unity_catalog_table_credentials(request: Request, broker: CurrentBroke
         {"url": "A location of a table shared with you.", "operation": "PATH_READ"}, required=True
     ),
 )
-async def unity_catalog_path_credentials(request: Request, broker: CurrentBroker) -> Response:
+async def unity_catalog_path_credentials(request: Request) -> Response:
     """A read-only credential for the root or an auxiliary location of a table that the caller is granted."""
+    broker = current_broker(request)
 
     async def find(caller: Caller) -> tuple[TableRow, str | None]:
         content = await _json_object(request, required=True)
@@ -170,7 +171,9 @@ async def unity_catalog_path_credentials(request: Request, broker: CurrentBroker
 
 async def _json_object(request: Request, *, required: bool) -> dict[str, Any]:
     """The body as a JSON object; without a body and a content type, an empty one where that is allowed."""
-    body = await request.body()
+    # Without one there is nothing to wait for; most requests for a root have none.
+    empty = request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers
+    body = b"" if empty else await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not body and not kind and not required:
         return {}
