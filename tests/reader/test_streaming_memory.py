@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from tests.reader.written import Written, field
 
@@ -40,6 +41,7 @@ def _peak(folder: Path, files: int) -> int:
     return peak
 
 
+@pytest.mark.slow
 def test_eight_times_the_rows_take_no_more_memory(tmp_path: Path) -> None:
     few, many = _peak(tmp_path / "few", 3), _peak(tmp_path / "many", 24)
     assert many < few * 2

@@ -365,6 +365,7 @@ def _stats(columns: dict[str, list[Any]], inner: list[Any], count: int) -> dict[
     return {"numRecords": count, "minValues": low, "maxValues": high, "nullCount": nulls}
 
 
+@pytest.mark.slow
 @given(_trees, st.sampled_from([["id"], ["id", "s", "p"], ["u.v", "id"]]), st.sampled_from([None, 3]))
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_random_filter_agrees_with_the_same_query_on_all_rows(
