@@ -1,4 +1,4 @@
-"""How a command fails: one line that says what, why and what next, and an exit code that scripts can tell apart.
+"""How a command fails: one line that says what, why and what next, and an exit code for scripts.
 
 | code | meaning |
 |---|---|

@@ -22,8 +22,8 @@ app = typer.Typer(
         "[bold]Recipients[/bold] have a profile file: [cyan]lakepass ls --profile me.share[/cyan], then "
         "[cyan]lakepass head share.schema.table[/cyan]. LAKEPASS_PROFILE stands in for --profile.\n\n"
         "[bold]Providers[/bold] run a broker: [cyan]lakepass serve --config lakepass.yaml[/cyan], then "
-        "[cyan]lakepass table add[/cyan], [cyan]lakepass recipient add[/cyan], [cyan]lakepass grant add[/cyan], "
-        "and prove it with [cyan]lakepass verify --all[/cyan].\n\n"
+        "[cyan]lakepass table add[/cyan], [cyan]lakepass recipient add[/cyan], "
+        "[cyan]lakepass token issue[/cyan], and prove it with [cyan]lakepass verify --all[/cyan].\n\n"
         "New here? [cyan]lakepass demo[/cyan] shows the whole of it on this machine, with no cloud account."
     ),
     no_args_is_help=True,
@@ -42,7 +42,8 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop."),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the whole trace of an error.")] = False,
 ) -> None:

@@ -1,8 +1,8 @@
 """A location: the directory of a table, or of files that belong to it, in a store.
 
 Validated once, here. The text is taken literally (never percent-decoded), so that the scope built from it
-opens exactly the keys that begin with it. Whatever could name a second place is refused: `.` and `..`, empty
-segments, encoded slashes, backslashes, control characters.
+opens exactly the keys that begin with it. Whatever could name a second place is refused: `.` and `..`,
+empty segments, encoded slashes, backslashes, control characters.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Location:
     def parse(cls, text: str, *, allow_root: bool = False) -> Location:
         """The location that `text` names.
 
-        A bucket's root has an empty path, for which no narrower scope exists: only a reader with credentials of
-        its own may ask for it (`allow_root`).
+        A bucket's root has an empty path, for which no narrower scope exists: only a reader with credentials
+        of its own may ask for it (`allow_root`).
         """
         if not isinstance(text, str) or not text.strip():
             raise LocationError("A location is needed, such as s3://bucket/path/to/table.")
@@ -67,11 +67,14 @@ class Location:
                 scheme, rest = "file", text.removeprefix("file:")
             else:
                 raise LocationError(
-                    f"{text!r} is not a location: it needs a scheme (s3://, abfss://, gs://) or an absolute path."
+                    f"{text!r} is not a location: it needs a scheme (s3://, abfss://, gs://) "
+                    "or an absolute path."
                 )
         known = _ALIASES.get(scheme.lower())
         if known is None:
-            raise LocationError(f"{text!r} has the scheme {scheme!r}; known are s3, s3a, abfs, abfss, gs and file.")
+            raise LocationError(
+                f"{text!r} has the scheme {scheme!r}; known are s3, s3a, abfs, abfss, gs and file."
+            )
         authority, slash, path = rest.partition("/")
         path = path.removesuffix("/")
         _check_path(text, path)
@@ -84,8 +87,8 @@ class Location:
         authority = _check_authority(text, known, authority)
         if not path and not allow_root:
             raise LocationError(
-                f"{text!r} is a whole bucket or container. A credential cannot be scoped to less than that, so name "
-                "a directory in it."
+                f"{text!r} is a whole bucket or container. A credential cannot be scoped to less than "
+                "that, so name a directory in it."
             )
         return cls(known, authority, path)
 
