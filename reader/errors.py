@@ -63,5 +63,7 @@ class MissingExtraError(DeltaError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 
     def __init__(self, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs an optional dependency. Install it with: pip install 'lakepass[{extra}]'")
+        super().__init__(
+            f"{purpose} needs an optional dependency. Install it with: pip install 'lakepass[{extra}]'"
+        )
         self.extra = extra
