@@ -12,9 +12,8 @@ _FORM = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?)(\.\d{1,9})?(Z|[+-]\d\
 
 def parse_timestamp(name: str, value: object) -> datetime:
     """The moment a request names, to the millisecond; the rest is cut off, as the log's times are."""
-    text = (
-        str(value).strip().replace(" ", "+")
-    )  # a plus sign that was not encoded in a URL arrives as a space
+    # A plus sign that was not encoded in a URL arrives as a space.
+    text = str(value).strip().replace(" ", "+")
     match = _FORM.fullmatch(text) if isinstance(value, str) else None
     if match is not None:
         fraction = int((match[2] or ".0")[1:7].ljust(6, "0"))
@@ -25,5 +24,4 @@ def parse_timestamp(name: str, value: object) -> datetime:
             pass
     raise InvalidParameter(
         f"Invalid timestamp {name}: {str(value)[:50]!r}. It has a time and a zone: 2022-01-01T00:00:00Z."
-        "time and a zone."
     )

@@ -101,7 +101,8 @@ async def get_metadata(broker: Broker, caller: Caller, request: Request) -> Resp
     else:
         asked = _asked(broker, row, caller, able, None)
         answer = await _work(broker, row, answer_metadata, asked, wanted, timestamp)
-    headers = {HEADER: able.answer(answer.form), "Delta-Table-Version": str(answer.version)}
+    # Two lines and no end of a stream: promising one would make a client miss it.
+    headers = {HEADER: able.answer(answer.form, end_stream=False), "Delta-Table-Version": str(answer.version)}
     return Response(answer.first() or b"", 200, {**NO_STORE, **headers}, NDJSON)
 
 
@@ -135,7 +136,10 @@ async def query_table(  # noqa: PLR0917 - as above
         query_id = await _work(
             broker, row, remember_query, broker.catalog.engine, caller, row, wanted.idempotency_key, body
         )
-        headers = {HEADER: able.answer("delta" if able.formats == {"delta"} else "parquet")}
+        # The Spark client refuses any answer to a query that has no version.
+        headers = {"Delta-Table-Version": str((await _latest(broker, row)).version)}
+        form: Format = "delta" if able.formats == {"delta"} else "parquet"
+        headers[HEADER] = able.answer(form, end_stream=False)
         return Response(query_status_line(query_id), 200, {**NO_STORE, **headers}, NDJSON)
 
     def find() -> Answer:

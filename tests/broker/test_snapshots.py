@@ -116,6 +116,9 @@ def test_the_end_of_the_stream_is_marked_when_asked_for(lake: Lake) -> None:
         end = lines(answer)[-1]["endStreamAction"]
         assert set(end) == {"minUrlExpirationTimestamp"}
         assert all("endStreamAction" not in line for line in lines(lake.query("plain")))
+        described = lake.metadata("plain", header)
+        assert len(lines(described)) == 2
+        assert described.headers["delta-sharing-capabilities"] == f"responseformat={form}"
 
 
 @pytest.mark.parametrize(
@@ -424,7 +427,9 @@ def test_asynchronous_queries(lake: Lake) -> None:
     assert "idempotency" in error(lake.query("plain", {"maxFiles": 1}, header))
     ids = set()
     for name in ("idempotencyKey", "idempotency_key"):
-        (status,) = lines(lake.query("plain", {name: "key one"}, header))
+        accepted = lake.query("plain", {name: "key one"}, header)
+        assert accepted.headers["delta-table-version"] == str(fixture("plain").latest)
+        (status,) = lines(accepted)
         assert status["queryStatus"]["status"] == "pending"
         ids.add(status["queryStatus"]["queryId"])
     assert len(ids) == 1, "the same key is the same query"
