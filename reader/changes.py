@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from lakepass.reader.data.layout import Mapping
 from lakepass.reader.data.projection import output_columns
 from lakepass.reader.data.reading import ReadPlan, ScanFile
 from lakepass.reader.data.scan_files import length_of, scan_files
@@ -24,6 +25,7 @@ from lakepass.reader.data.streaming import Done, count_rows, stream
 from lakepass.reader.errors import CorruptTableError, DeltaError, FilterError
 from lakepass.reader.expressions.tree import Predicate
 from lakepass.reader.log.changes import CommitActions
+from lakepass.reader.log.timeline import parse_version
 from lakepass.reader.outputs import Outputs
 from lakepass.reader.scan import (
     TASK_BYTES,
@@ -84,15 +86,14 @@ def changes_of(
         raise DeltaError("Give a starting version or a starting timestamp, not both.")
     if ending_version is not None and ending_timestamp is not None:
         raise DeltaError("Give an ending version or an ending timestamp, not both.")
-    start = starting_version or 0
+    start = 0 if starting_version is None else starting_version
     if starting_timestamp is not None:
         start = table.version_from(starting_timestamp)
     end = ending_version
     if ending_timestamp is not None:
         end = table.version_at(ending_timestamp)
-    for version in (start, end):
-        if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
-            raise DeltaError(f"{version!r} is not a version: versions are whole numbers from 0 on.")
+    start = parse_version(start)
+    end = None if end is None else parse_version(end)
     last = table.snapshot()
     if end is not None and end < last.version:
         # A range that goes on beyond the latest version ends with it, as in Spark.
@@ -248,7 +249,7 @@ class _Commit:
         if not batch.num_rows:
             return
         plan = self._changes._plan
-        partitions = _partitions(plan.table, metadata)
+        partitions = _partitions(plan, metadata)
         if check and partitions and batch.column("partition_values").null_count:
             raise CorruptTableError(
                 f"Version {self._commit.version} removes files without saying their partition values, so the "
@@ -284,15 +285,15 @@ def _paths(batch: pa.RecordBatch) -> list[str]:
     return paths
 
 
-def _partitions(table: StructType, metadata: Any) -> tuple[str, ...]:
+def _partitions(plan: ReadPlan, metadata: Any) -> tuple[str, ...]:
     """The partition columns that held at a commit, by the names that the last schema gives them."""
-    then = table_columns(metadata.schema_string, "none")
-    mode = metadata.configuration.get("delta.columnMapping.mode", "none")
-    if mode != "none":
-        then = table_columns(metadata.schema_string, mode)
-    physical = {each.name: each.physical_name for each in then.fields}
-    now = {each.physical_name: each.name for each in table.fields}
-    named = (physical.get(name, name) for name in metadata.partition_columns)
+    mode: Mapping = "none"
+    if plan.mapping != "none":
+        mode = metadata.configuration.get("delta.columnMapping.mode", "none")
+    then = table_columns(metadata.schema_string, mode)
+    now = {each.physical_name: each.name for each in plan.table.fields}
+    fields = (then.find(name) for name in metadata.partition_columns)
+    named = (each.physical_name for each in fields if each is not None)
     return tuple(now[name] for name in named if name in now)
 
 

@@ -244,10 +244,13 @@ class Snapshot:
 
     @cached_property
     def _physical_partition_columns(self) -> list[str]:
-        if self.metadata.configuration.get("delta.columnMapping.mode", "none") == "none":
-            return self.partition_columns
-        physical = {each.name: each.physical_name for each in self.columns.fields}
-        return [physical.get(name, name) for name in self.partition_columns]
+        from lakepass.reader.scan import mapping_mode
+
+        mapped = mapping_mode(self.protocol, self.metadata) != "none"
+        fields = [(name, self.columns.find(name)) for name in self.partition_columns]
+        return [
+            name if field is None else field.physical_name if mapped else field.name for name, field in fields
+        ]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_source": self._source, "_segment": self._segment, "_state": self._state, "_tail": None}

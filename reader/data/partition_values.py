@@ -35,6 +35,7 @@ _TIMESTAMP = re.compile(
     r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*(Z|UTC|[+-]\d{2}:?\d{2})?)?"
 )
 _DAY_US = 86_400_000_000
+_FARTHEST_US = (1 << 63) - 1
 
 WIDE = Context(prec=76)
 """Python's own 28 digits are fewer than the 38 of a decimal column."""
@@ -65,7 +66,10 @@ def parse_value(text: str | None, delta: DeltaType, column: str) -> Any:
     if text is None or text == "":
         return None
     try:
-        return _parse(text, delta)
+        value = _parse(text, delta)
+        if delta in (TIMESTAMP, TIMESTAMP_NTZ) and not -_FARTHEST_US <= value <= _FARTHEST_US:
+            raise ValueError(text)
+        return value
     except (ValueError, ArithmeticError, InvalidOperation):
         raise CorruptTableError(
             f"The log gives {text[:80]!r} as the value of the partition column {column!r}, which is not a "
@@ -135,9 +139,9 @@ def _parse(text: str, delta: DeltaType) -> Any:
         return float(text)
     if isinstance(delta, DecimalType):
         exact = Decimal(text)
-        rounded = (
-            exact.quantize(Decimal(1).scaleb(-delta.scale), context=WIDE) if exact.is_finite() else exact
-        )
+        if not exact.is_finite():
+            raise ValueError(text)
+        rounded = exact.quantize(Decimal(1).scaleb(-delta.scale), context=WIDE)
         if rounded != exact or len(rounded.as_tuple().digits) > max(delta.precision, delta.scale):
             raise ValueError(text)
         return rounded

@@ -70,9 +70,7 @@ class FileSkipping:
         """The typed partition values of a batch of files, by logical name."""
         values = batch.column("partition_values")
         return {
-            each.name: parse_array(
-                pc.map_lookup(values, pa.scalar(each.physical_name), "first"), each.type, each.name
-            )
+            each.name: parse_array(_partition_texts(values, each.physical_name), each.type, each.name)
             for each in self._partitions
         }
 
@@ -117,6 +115,16 @@ class FileSkipping:
             )
 
         return bounds
+
+
+def _partition_texts(values: Any, name: str) -> Any:
+    """What the log gives for a partition column; a key that differs in letter case only stands for it."""
+    texts = pc.map_lookup(values, pa.scalar(name), "first")
+    if texts.null_count:
+        for key in values.keys.unique().to_pylist():
+            if key != name and key.casefold() == name.casefold():
+                texts = pc.coalesce(texts, pc.map_lookup(values, pa.scalar(key), "first"))
+    return texts
 
 
 def _has_stats(column: Column) -> bool:

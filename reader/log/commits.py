@@ -7,6 +7,7 @@ exactly what is wrong with it if that does not help.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -151,6 +152,10 @@ def _fast(
 ) -> FileActions | None:
     """By Arrow's reader; None when the careful way must be taken."""
     if columns.tags or len(set(partition_columns)) != len(partition_columns):
+        return None
+    keys = [json.dumps(name, ensure_ascii=False).encode() + b":" for name in partition_columns]
+    if b'"add"' in data and any(key not in data for key in keys):
+        # The values may be under names in another letter case, which a schema would leave out.
         return None
     values = pa.struct([(name, pa.string()) for name in partition_columns])
     schema = pa.schema([("add", _add_type(columns, values)), ("remove", _REMOVE)])
