@@ -144,8 +144,11 @@ class Scan(Outputs):
         for batch, partitions, whole in self._batches_of_files(records=True):
             records = pc.struct_field(batch.column("stats"), "numRecords")
             deleted = pc.fill_null(pc.struct_field(batch.column("deletion_vector"), "cardinality"), 0)
-            known = pc.and_(pc.is_valid(records), pa.array(whole))
-            total += pc.sum(pc.subtract(records, deleted).filter(known)).as_py() or 0
+            live = pc.subtract(records, deleted)
+            # What cannot be a number of rows is not believed.
+            plausible = pc.fill_null(pc.greater_equal(live, pa.scalar(0, pa.int64())), False)
+            known = pc.and_(plausible, pa.array(whole))
+            total += pc.sum(live.filter(known)).as_py() or 0
             rest = pc.invert(known)
             kept = {name: array.filter(rest) for name, array in partitions.items()}
             missing = batch.filter(rest)

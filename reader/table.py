@@ -25,7 +25,7 @@ from lakepass.reader.log.changes import CommitActions, commit_sequence
 from lakepass.reader.log.files import FileColumns
 from lakepass.reader.log.ratified import RatifiedCommit, ratified_commits
 from lakepass.reader.log.segment import LogListing
-from lakepass.reader.log.timeline import Timeline, parse_timestamp
+from lakepass.reader.log.timeline import Timeline, parse_timestamp, parse_version
 from lakepass.reader.snapshot import LogSource, Snapshot
 from lakepass.reader.storage import Storages
 
@@ -84,10 +84,8 @@ class Table:
             raise DeltaError("Give a version or a timestamp, not both.")
         if timestamp is not None:
             version = self._timeline().version_at(parse_timestamp(timestamp))
-        elif version is not None and (
-            isinstance(version, bool) or not isinstance(version, int) or version < 0
-        ):
-            raise VersionNotFoundError(f"{version!r} is not a version: versions are whole numbers from 0 on.")
+        elif version is not None:
+            version = parse_version(version)
         return Snapshot.open(self._source, version)
 
     def version_at(self, timestamp: str | datetime) -> int:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from lakepass.reader.errors import FilterError
 from lakepass.reader.expressions import building
 from lakepass.reader.expressions.names import find
@@ -86,6 +88,8 @@ def constant(value: Any) -> Literal:
     >>> constant(3).type
     PrimitiveType(name='integer')
     """
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        value = value.item()
     match value:
         case None:
             return building.NULL

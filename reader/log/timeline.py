@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import index
+from typing import SupportsIndex
 
 from lakepass.reader.errors import CorruptTableError, DeltaError, VersionNotFoundError
 from lakepass.reader.log.cache import LogCache
@@ -81,6 +83,17 @@ def monotonic(times: list[int]) -> list[int]:
     return adjusted
 
 
+def parse_version(version: SupportsIndex) -> int:
+    """A version number; NumPy's integers are numbers too.
+
+    >>> parse_version(3)
+    3
+    """
+    if isinstance(version, bool) or not isinstance(version, SupportsIndex) or index(version) < 0:
+        raise VersionNotFoundError(f"{version!r} is not a version: versions are whole numbers from 0 on.")
+    return index(version)
+
+
 def parse_timestamp(timestamp: str | datetime) -> int:
     """Milliseconds since 1970 of ISO text or a datetime; without a zone it is UTC.
 
@@ -95,6 +108,11 @@ def parse_timestamp(timestamp: str | datetime) -> int:
                 f"{timestamp!r} is not a timestamp. Give ISO 8601 text such as '2024-05-01T12:00:00Z', or a"
                 " datetime."
             ) from None
+    if not isinstance(timestamp, datetime):
+        raise DeltaError(
+            f"{timestamp!r} is not a timestamp. Give ISO 8601 text such as '2024-05-01T12:00:00Z', or a"
+            " datetime."
+        )
     if timestamp.tzinfo is None:
         timestamp = timestamp.replace(tzinfo=UTC)
     since = timestamp - datetime(1970, 1, 1, tzinfo=UTC)

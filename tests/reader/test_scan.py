@@ -115,6 +115,13 @@ def test_count_believes_the_log_where_it_is_exact(tmp_path: Path) -> None:
     assert table.snapshot().scan(filter="p = 'b' and id = 4").count() == 1
 
 
+def test_count_does_not_believe_a_negative_number_of_rows(tmp_path: Path) -> None:
+    written = Written(tmp_path / "t", [field("id", "long")], features=["deletionVectors"])
+    written.add(pa.table({"id": [1, 2, 3]}), stats={"numRecords": -5})
+    written.add(pa.table({"id": [4, 5]}), stats={"numRecords": 0}, vector=inline(roaring([0]), 1))
+    assert written.table().snapshot().scan().count() == 4
+
+
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_mapped_columns_are_found_at_every_level(mode: str, tmp_path: Path) -> None:
     inner = struct_of(mapped("inside", "long", 3, "c3"), mapped("added later", "string", 4, "c4"))
@@ -294,13 +301,54 @@ def test_partition_values_of_every_type(index: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"), [("integer", "x"), ("byte", "200"), ("date", "2024-13-01"), ("boolean", "2")]
+    ("kind", "text"),
+    [
+        ("integer", "x"),
+        ("byte", "200"),
+        ("date", "2024-13-01"),
+        ("boolean", "2"),
+        ("decimal(10,2)", "Infinity"),
+        ("timestamp", "999999-01-01 00:00:00"),
+    ],
 )
 def test_a_partition_value_of_another_type_is_refused(kind: str, text: str, tmp_path: Path) -> None:
     written = Written(tmp_path / "t", [field("p", kind), field("x", "long")], partitions=["p"])
     written.add(pa.table({"x": [1]}), values={"p": text})
     with pytest.raises(CorruptTableError, match="partition column 'p'"):
         written.table().to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("column", "named", "key"), [("Part", "part", "Part"), ("Part", "Part", "part"), ("Part", "Part", "Part")]
+)
+def test_partition_columns_are_found_in_another_letter_case(
+    column: str, named: str, key: str, tmp_path: Path
+) -> None:
+    written = Written(
+        tmp_path / "t",
+        [field(column, "string"), field("x", "long")],
+        partitions=[named],
+        configuration={"delta.enableChangeDataFeed": "true"},
+    )
+    written.add(pa.table({"x": [1]}), values={key: "a"})
+    written.add(pa.table({"x": [2]}), values={key: None})
+    table = written.table()
+    assert table.to_arrow(filter="part = 'a'").to_pylist() == [{"Part": "a", "x": 1}]
+    changed = table.changes(0, 0, columns=["Part"])
+    assert changed.to_arrow().column("Part").to_pylist() == ["a", None]
+
+
+def test_a_mapping_that_the_protocol_does_not_have_is_not_followed(tmp_path: Path) -> None:
+    written = Written(
+        tmp_path / "t",
+        [mapped("p", "string", 1, "c1"), mapped("x", "long", 2, "c2")],
+        partitions=["p"],
+        configuration={"delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": "true"},
+    )
+    written.add(pa.table({"x": [1]}), values={"p": "a"})
+    table = written.table()
+    assert table.to_arrow().to_pylist() == [{"p": "a", "x": 1}]
+    assert table.changes(0, 0, columns=["p", "x"]).to_arrow().to_pylist() == [{"p": "a", "x": 1}]
 
 
 def test_old_timestamps_outside_of_nanoseconds_are_read(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
+from numpy import int64
 
 from lakepass.reader.errors import CorruptTableError, DeltaError, VersionNotFoundError
 from tests.reader.log_folder import Action, LogFolder, add, metadata, protocol
@@ -65,6 +67,17 @@ def test_outside_the_range_names_it(folder: LogFolder, at: float) -> None:
         table.snapshot(timestamp=iso(at))
     for part in ("versions 0 to 2", "2023-11-14T22:13:20.000+00:00", "2023-11-14T22:13:40.000+00:00"):
         assert part in str(told.value)
+
+
+@pytest.mark.parametrize("at", [5, date(2024, 1, 1), "yesterday"])
+def test_what_is_no_timestamp_is_refused(folder: LogFolder, at: object) -> None:
+    with pytest.raises(DeltaError, match="is not a timestamp"):
+        by_files(folder, 0).table().snapshot(timestamp=at)  # type: ignore[arg-type]  # what a caller may do by mistake
+
+
+def test_a_version_may_be_a_number_of_numpy(folder: LogFolder) -> None:
+    number: Any = int64(1)
+    assert by_files(folder, 0, 10).table().snapshot(number).version == 1
 
 
 def test_file_times_out_of_order_are_made_monotonic(folder: LogFolder) -> None:

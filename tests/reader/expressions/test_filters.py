@@ -12,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -157,6 +158,7 @@ def test_a_filter_keeps_the_rows_that_spark_keeps(table: Table, text: str, rows:
         ([("n", "==", Decimal("1.5"))], [0]),
         ([("x", "=", b"a")], [3]),
         ([("b", "=", True)], [0, 3]),
+        ([("b", "=", np.True_), ("i", "<=", np.int64(1))], [0, 3]),
         ([("f", ">", 2**70)], [1]),
         ([], [0, 1, 2, 3]),
     ],
