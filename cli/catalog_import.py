@@ -19,8 +19,7 @@ def _import(
         typer.Option(help="Also make this recipient, with the file's token and a grant on each share."),
     ] = None,
 ) -> None:
-    """Take the shares of a reference server's file into the catalog. What is there already is left as
-    it is."""
+    """Take the shares of a reference server's file into the catalog, beside what is there already."""
     settings = load_settings(config)
     from lakepass.broker.catalog.importing import import_shares
     from lakepass.broker.config import Settings

@@ -14,13 +14,21 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 
 from rich.console import Console
 
-from lakepass.reader.errors import AccessRefusedError, MissingExtraError, SharingError, StorageError
+from lakepass.reader.errors import (
+    AccessRefusedError,
+    FileMissingError,
+    MissingExtraError,
+    SharingError,
+    StorageError,
+)
 
 FAILED, REFUSED, UNREACHABLE, NOT_INSTALLED, INTERRUPTED = 1, 3, 4, 5, 130
+_BUSY = (408, 425, 429)
 
 
 def report_failure(error: BaseException) -> int:
@@ -43,13 +51,25 @@ def exit_code(error: BaseException) -> int:
     if isinstance(error, MissingExtraError):
         return NOT_INSTALLED
     if isinstance(error, SharingError):
-        refused = error.status is not None and 400 <= error.status < 500 and error.status != 429
-        return REFUSED if refused else UNREACHABLE
-    if isinstance(error, AccessRefusedError):
+        if error.status in (401, 403, 404):
+            return REFUSED
+        wrong = error.status is not None and 400 <= error.status < 500 and error.status not in _BUSY
+        return FAILED if wrong else UNREACHABLE
+    if isinstance(error, AccessRefusedError) or _has_expired(error):
         return REFUSED
-    if isinstance(error, StorageError | OSError):
+    if isinstance(error, FileMissingError):
+        return FAILED
+    # An error of the operating system is most often about a file here, such as one that is written to.
+    if isinstance(error, StorageError | ConnectionError | TimeoutError | socket.gaierror):
         return UNREACHABLE
     return FAILED
+
+
+def _has_expired(error: BaseException) -> bool:
+    # Only now: profiles bring an HTTP client with them, and `lakepass --help` is to be quick.
+    from lakepass.reader.sharing.profile import ExpiredProfileError
+
+    return isinstance(error, ExpiredProfileError)
 
 
 def _escaped(message: str) -> str:

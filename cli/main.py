@@ -55,11 +55,20 @@ for _module in (recipient, serve, catalog, verify, audit, spark, demo):
 
 
 def main() -> None:
-    """Run the command; an error is one line with the next step, and the trace only with `--debug`."""
+    """Run the command; an error is one line with the next step, and the trace only with `--debug`.
+
+    `--debug` may stand anywhere: it is added to a command that has just failed.
+    """
+    arguments = sys.argv[1:]
     try:
-        app()
+        app([word for word in arguments if word != "--debug"])
+    except SystemExit as end:
+        # typer has an exit code of its own for a closed pipe, which is not an error here.
+        if isinstance(end.__context__, BrokenPipeError):
+            sys.exit(report_failure(end.__context__))
+        raise
     except Exception as error:
-        if "--debug" in sys.argv:
+        if "--debug" in arguments:
             raise
         sys.exit(report_failure(error))
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lakepass.reader.sharing.table import SharedTable
 
 _PANEL = "Recipients"
+_UNTOLD = "not told by the server"
 
 ProfileOption = Annotated[
     str | None,
@@ -46,6 +47,7 @@ TimestampOption = Annotated[str | None, typer.Option(help="Read the table as it 
 def _client(profile: str | None, reference: str) -> tuple[SharingClient, str]:
     """A client, and the name without its profile; a warning about the profile is one line."""
     from rich.console import Console
+    from rich.markup import escape
 
     from lakepass.reader import SharingClient
     from lakepass.reader.sharing.names import split_reference
@@ -56,7 +58,7 @@ def _client(profile: str | None, reference: str) -> tuple[SharingClient, str]:
         client = SharingClient(profile or named)
     for warning in caught:
         Console(stderr=True, soft_wrap=True, highlight=False).print(
-            f"[yellow]warning:[/yellow] {warning.message}", markup=True
+            f"[yellow]warning:[/yellow] {escape(str(warning.message))}"
         )
     return client, name
 
@@ -75,7 +77,7 @@ def _split(columns: str | None) -> list[str] | None:
 
 def _ls(
     name: Annotated[
-        str, typer.Argument(metavar="[SHARE[.SCHEMA]]", help="Only what is in it.", show_default=False)
+        str, typer.Argument(metavar="SHARE[.SCHEMA]", help="Only what is in it.", show_default=False)
     ] = "",
     profile: ProfileOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per table.")] = False,
@@ -84,11 +86,13 @@ def _ls(
     import orjson
 
     client, name = _client(profile, name)
+    # A share's own name may have periods in it.
     if not name:
         tables = client.all_tables()
+    elif "." not in name or name.casefold() in {share.name.casefold() for share in client.shares()}:
+        tables = client.all_tables(name)
     else:
-        shares = {share.name.casefold() for share in client.shares()}
-        tables = client.all_tables(name) if name.casefold() in shares else client.tables(name)
+        tables = client.tables(name)
     for table in tables:
         modes = table.access_modes or ("url",)
         if as_json:
@@ -126,8 +130,8 @@ def _show(
         "partitions": ", ".join(snapshot.partition_columns),
         "protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}",
         "features": ", ".join(features),
-        "size": "" if size is None else decimal(size),
-        "files": "" if files is None else f"{files:,}",
+        "size": _UNTOLD if size is None else decimal(size),
+        "files": _UNTOLD if files is None else f"{files:,}",
     }
     for label, text in facts.items():
         if text:
@@ -229,6 +233,7 @@ def _credentials(
     import shlex
 
     from rich.console import Console
+    from rich.markup import escape
 
     shared = _table(profile, table, "dir")
     credential = shared.credential(location)
@@ -240,7 +245,8 @@ def _credentials(
         typer.echo("--env prints the keys.", err=True)
         return
     console = Console(stderr=True, soft_wrap=True, highlight=False)
-    console.print(f"[yellow]warning:[/yellow] these are secrets; they open {credential.location} until {end}")
+    place = escape(credential.location)
+    console.print(f"[yellow]warning:[/yellow] these are secrets; they open {place} until {end}")
     for name, value in _exports(credential).items():
         typer.echo(f"export {name}={shlex.quote(value)}")
 

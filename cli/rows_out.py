@@ -1,7 +1,6 @@
 """Writes rows to a file or to standard output, as Parquet, CSV or lines of JSON.
 
-A file appears under its name only when it is whole: it is written beside it and renamed at the end. A
-reader that has seen enough of standard output (`lakepass read … | head`) is not an error.
+A file appears under its name only when it is whole: it is written beside it and renamed at the end.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
@@ -53,20 +53,19 @@ def write_rows(rows: Outputs, output: str, wanted: str | None) -> None:
 
 def _to_standard_output(rows: Outputs, chosen: str) -> None:
     stream = sys.stdout.buffer
-    try:
-        sink = _SINKS[chosen](stream, rows.schema)
-        for batch in rows.to_reader():
-            sink.write(batch)
-        sink.close()
-        stream.flush()
-    except BrokenPipeError:
-        # Whoever reads has seen enough. Standard output is pointed elsewhere, so that the interpreter's own
-        # flush at its end does not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
+    batches = iter(rows.to_reader())
+    # A read that fails at once prints nothing, not even a header.
+    first = next(batches, None)
+    sink = _SINKS[chosen](stream, rows.schema)
+    for batch in () if first is None else chain([first], batches):
+        sink.write(batch)
+    sink.close()
+    stream.flush()
 
 
 def _format(output: str, wanted: str | None) -> str:
+    if wanted is not None and wanted not in FORMATS:
+        raise typer.BadParameter(f"{wanted!r} is not parquet, csv or jsonl.", param_hint="--format")
     if wanted is None:
         wanted = (
             "csv" if output == "-" else Path(output).suffix.lstrip(".").lower().replace("ndjson", "jsonl")
@@ -82,6 +81,9 @@ def _format(output: str, wanted: str | None) -> str:
 
 @contextmanager
 def _whole_file(path: Path) -> Iterator[BinaryIO]:
+    if path.is_dir() or not path.parent.is_dir():
+        missing = f"{path} is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+        raise typer.BadParameter(f"{missing}; name a file in a folder that exists.", param_hint="--output")
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:

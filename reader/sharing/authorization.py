@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import httpx
 
 from lakepass.reader.errors import SharingError
-from lakepass.reader.sharing.profile import OAuthClient, Profile, ProfileError
+from lakepass.reader.sharing.profile import ExpiredProfileError, OAuthClient, Profile
 
 _MARGIN = 60.0
 _DEFAULT_LIFE = 3600.0
@@ -39,7 +39,7 @@ class Authorization:
         """A token that has not ended."""
         expires_at = self._profile.expires_at
         if expires_at is not None and expires_at <= datetime.now(UTC):
-            raise ProfileError(
+            raise ExpiredProfileError(
                 f"The profile for {self._profile.endpoint} expired on {expires_at.isoformat()}. Ask the "
                 "provider for a new one."
             )

@@ -37,6 +37,10 @@ class ProfileError(DeltaError, ValueError):
     """The profile cannot be used: missing, malformed, of an unknown version, or expired."""
 
 
+class ExpiredProfileError(ProfileError):
+    """The profile's time is over: the provider has to give another."""
+
+
 class ProfileWarning(UserWarning):
     """The profile works, but is kept or used in a way that may give its secret away."""
 
@@ -199,7 +203,7 @@ def _parse(fields: Mapping[str, Any], shown: str, reference: str | None) -> Prof
     kind = "bearer_token" if version == 1 else str(fields.get("type") or "bearer_token")
     expires_at = _expiry(fields.get("expirationTime"), shown)
     if expires_at is not None and expires_at <= datetime.now(UTC):
-        raise ProfileError(
+        raise ExpiredProfileError(
             f"{shown} expired on {expires_at.isoformat()}. Ask the provider for a new profile."
         )
     if urlsplit(endpoint).scheme == "http" and urlsplit(endpoint).hostname not in _LOOPBACK:
@@ -234,7 +238,13 @@ def _text(fields: Mapping[str, Any], name: str, shown: str) -> str:
 
 def _address(fields: Mapping[str, Any], name: str, shown: str) -> str:
     value = _text(fields, name, shown).rstrip("/")
-    parts = urlsplit(value)
+    try:
+        parts = urlsplit(value)
+        origin(value)
+    except ValueError as error:
+        raise ProfileError(
+            f"{shown} has a {name} that is not an address ({error}). Ask the provider for a new profile."
+        ) from None
     if parts.scheme.lower() not in ("https", "http") or not parts.hostname:
         raise ProfileError(f"{shown} has a {name} that is not an https address: {shown_address(value)!r}.")
     if parts.username or parts.password or parts.query or parts.fragment:

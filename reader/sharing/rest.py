@@ -15,6 +15,7 @@ import httpx
 
 from lakepass.reader.errors import SharingError
 from lakepass.reader.features import FEATURES
+from lakepass.reader.log.timeline import parse_timestamp
 from lakepass.reader.sharing.actions import BrokenOffError, End, Files, Header, parse
 from lakepass.reader.sharing.listings import Listing, Schema, Share, TableEntry
 from lakepass.reader.sharing.names import TableName, encoded
@@ -234,8 +235,9 @@ def protocol_timestamp(moment: datetime | str) -> str:
     >>> protocol_timestamp("2024-03-01 12:00:00+02:00")
     '2024-03-01T10:00:00Z'
     """
+    parse_timestamp(moment)  # says what a timestamp is, as `dir` mode does
     if isinstance(moment, str):
-        moment = datetime.fromisoformat(moment)
+        moment = datetime.fromisoformat(moment.strip())
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -106,8 +106,10 @@ def test_a_failed_read_leaves_no_file(server: Server, profile: Path, tmp_path: P
     assert sorted(one.name for one in tmp_path.iterdir()) == ["me.share"]
 
 
-def test_a_closed_pipe_is_not_an_error(profile: Path) -> None:
-    command = [sys.executable, "-m", "lakepass.cli.main", "read", f"{profile}#s.d.t"]
+@pytest.mark.parametrize("words", [["read", "#s.d.t"], ["ls", "#s"], ["show", "#s.d.t"], ["--help"]])
+def test_a_closed_pipe_is_not_an_error(profile: Path, words: list[str]) -> None:
+    named = [f"{profile}{word}" if word.startswith("#") else word for word in words]
+    command = [sys.executable, "-m", "lakepass.cli.main", *named]
     reader = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert reader.stdout is not None
     assert reader.stderr is not None
@@ -122,7 +124,13 @@ def test_a_closed_pipe_is_not_an_error(profile: Path) -> None:
     [
         (["head", "s.d.nothing"], 3, "lakepass ls"),
         (["head", "nonsense"], 1, "share.schema.table"),
+        (["ls", "nothing"], 3, "lakepass ls"),
         (["read", "s.d.t", "-o", "out.doc"], 2, "--format"),
+        (["read", "s.d.t", "-f", "xml"], 2, "'xml' is not parquet, csv or jsonl"),
+        (["read", "s.d.t", "-o", "no/such/folder.csv"], 2, "there is no folder no/such"),
+        (["read", "s.d.t", "-o", ".", "-f", "csv"], 2, "is a folder"),
+        (["read", "s.d.t", "--timestamp", "yesterday"], 1, "ISO 8601"),
+        (["changes", "s.d.t", "--since", "yesterday"], 1, "ISO 8601"),
         (["read", "s.d.t", "--where", "no_such > 1"], 1, "no_such"),
         (["head", "s.d.t", "--access", "dir"], 1, "the server offers"),
         (["credentials", "s.d.t", "--env"], 1, "the server offers"),
@@ -149,5 +157,33 @@ def test_no_profile_and_no_server(tmp_path: Path) -> None:
     assert "chmod 600" in done.stderr
 
 
-def test_debug_shows_the_trace(profile: Path) -> None:
-    assert "Traceback" in lakepass("--debug", "head", "nonsense", profile=profile).stderr
+def test_what_the_server_refuses_has_the_exit_code_of_its_cause(server: Server, profile: Path) -> None:
+    query = "/shares/s/schemas/d/tables/t/query"
+    codes = {}
+    for status in (400, 401, 404):
+        server.on("POST", query, as_json({"errorCode": "X", "message": "no"}, status))
+        done = lakepass("read", "s.d.t", profile=profile)
+        codes[status] = done.returncode
+        assert done.stdout == "", "a read that fails at once prints no header"
+    assert codes == {400: 1, 401: 3, 404: 3}
+
+
+def test_an_expired_profile_is_a_refusal(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "old.share"
+    path.write_text(json.dumps({**server.profile, "expirationTime": "2020-01-01T00:00:00Z"}))
+    path.chmod(0o600)
+    done = lakepass("ls", profile=path)
+    assert done.returncode == 3
+    assert "Ask the provider for a new profile" in done.stderr
+
+
+def test_a_warning_shows_the_path_as_it_is(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "my[work].share"
+    path.write_text(json.dumps(server.profile))
+    path.chmod(0o644)
+    assert f"chmod 600 {path}" in lakepass("ls", profile=path).stderr
+
+
+@pytest.mark.parametrize("words", [["--debug", "head", "nonsense"], ["head", "nonsense", "--debug"]])
+def test_debug_shows_the_trace(profile: Path, words: list[str]) -> None:
+    assert "Traceback" in lakepass(*words, profile=profile).stderr
