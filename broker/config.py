@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -27,7 +28,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from lakepass.broker.catalog.reference_file import FileShare, from_reference_format
+from lakepass.broker.catalog.reference_file import FileShare, distinct, from_reference_format
 from lakepass.reader.location import Location, longest_match
 
 
@@ -218,7 +219,7 @@ class Settings(BaseSettings):
     credentials: CredentialSettings = CredentialSettings()
     audit: AuditSettings = AuditSettings()
     storage: tuple[StorageEntry, ...] = ()
-    shares: tuple[FileShare, ...] = ()
+    shares: Annotated[tuple[FileShare, ...], AfterValidator(distinct)] = ()
     """Served read-only from the file, beside what the catalog holds."""
     bearer_token_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
     """From a file in the reference server's format: the token that opens every share of the file."""

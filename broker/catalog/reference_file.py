@@ -3,16 +3,22 @@
 The `shares` list is the same in both formats. A whole file of the reference server (`version`, `host`,
 `port`, `endpoint`, `authorization`, …) is translated into lakepass' own keys, so that it can be served as
 it is. As there, the server reads the stores with the identity of its environment.
+
+Two things differ. Azure's older `wasbs` names the same place as `abfss`, which is how it is served. An id is
+unique in its share there and on the whole server here: a table whose id an earlier share has taken gets one
+made from its names.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from lakepass.broker.catalog.names import check_name
+from lakepass.broker.catalog.names import check_name, name_key
 from lakepass.reader.location import Location
 
 _REFERENCE_KEYS = {
@@ -33,6 +39,7 @@ _REFERENCE_KEYS = {
     "queryTablePageTokenTtlMs",
     "refreshTokenTtlMs",
 }
+_BLOB_LOCATION = re.compile(r"wasbs?://([^/@]+@[^/.]+)\.blob\.(.+)", re.IGNORECASE)
 _LAKEPASS_KEYS = {"server", "database", "admin", "credentials", "audit", "storage"}
 
 
@@ -50,7 +57,7 @@ class FileTable(_FileModel):
 
     name: str
     location: str
-    id: str | None = None
+    id: str | None = Field(None, max_length=36)
     history_shared: bool = Field(False, alias="historyShared")
     start_version: int | None = Field(None, alias="startVersion", ge=0)
     auxiliary_locations: tuple[str, ...] = Field((), alias="auxiliaryLocations")
@@ -59,7 +66,12 @@ class FileTable(_FileModel):
     @field_validator("location")
     @classmethod
     def _valid_location(cls, text: str) -> str:
-        return str(Location.parse(text))
+        return str(_parse_location(text))
+
+    @field_validator("id")
+    @classmethod
+    def _no_empty_id(cls, text: str | None) -> str | None:
+        return text or None  # the reference server writes an empty one where there is none
 
 
 class FileSchema(_FileModel):
@@ -74,6 +86,45 @@ class FileShare(_FileModel):
 
     name: str
     schemas: tuple[FileSchema, ...] = ()
+
+
+def distinct(shares: tuple[FileShare, ...]) -> tuple[FileShare, ...]:
+    """The shares with an id for one table each; raises `ValueError` for a name or id that comes twice."""
+    _check_once("shares", (share.name for share in shares))
+    taken: set[str] = set()
+    kept = []
+    for share in shares:
+        _check_once(f"the share {share.name}", (schema.name for schema in share.schemas))
+        for schema in share.schemas:
+            _check_once(f"the schema {share.name}.{schema.name}", (table.name for table in schema.tables))
+        ids = [table.id for schema in share.schemas for table in schema.tables if table.id is not None]
+        _check_once(f"the share {share.name}", ids)
+        kept.append(_without_ids(share, taken))
+        taken.update(ids)
+    return tuple(kept)
+
+
+def _without_ids(share: FileShare, taken: set[str]) -> FileShare:
+    def freed(table: FileTable) -> FileTable:
+        return table.model_copy(update={"id": None}) if table.id in taken else table
+
+    schemas = tuple(
+        schema.model_copy(update={"tables": tuple(map(freed, schema.tables))}) for schema in share.schemas
+    )
+    return share.model_copy(update={"schemas": schemas})
+
+
+def _check_once(where: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name_key(name) in seen:
+            raise ValueError(f"{where}: {name!r} comes twice")
+        seen.add(name_key(name))
+
+
+def _parse_location(text: str) -> Location:
+    blob = _BLOB_LOCATION.fullmatch(text)
+    return Location.parse(f"abfss://{blob[1]}.dfs.{blob[2]}" if blob else text)
 
 
 def from_reference_format(content: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +162,7 @@ def _ambient_storage(shares: Any) -> list[dict[str, Any]]:
     for share in shares:
         for schema in share.get("schemas") or []:
             for table in schema.get("tables") or []:
-                location = Location.parse(str(table.get("location", "")))
+                location = _parse_location(str(table.get("location", "")))
                 if location.cloud is not None:
                     root = Location(location.scheme, location.authority, "")
                     roots[root] = {"location": str(root), location.cloud: {}}

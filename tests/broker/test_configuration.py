@@ -174,6 +174,52 @@ def test_a_reference_servers_file_is_served_as_it_is(tmp_path: Path) -> None:
         _load(tmp_path, {**REFERENCE, "ssl": {"selfSigned": True}})
 
 
+def _shares(*tables: dict[str, Any], second: tuple[dict[str, Any], ...] = ()) -> dict[str, Any]:
+    """A file of the reference server with the tables of one share, and of a second."""
+    named = (("one", tables), ("two", second))
+    return {
+        "version": 1,
+        "shares": [
+            {"name": name, "schemas": [{"name": "default", "tables": list(held)}]} for name, held in named
+        ],
+    }
+
+
+def test_an_older_azure_location_of_the_file_is_the_newer_one(tmp_path: Path) -> None:
+    table = {"name": "t", "location": "wasbs://c@account.blob.core.windows.net/a/t"}
+    settings = _load(tmp_path, _shares(table))
+    served = "abfss://c@account.dfs.core.windows.net/a/t"
+    assert settings.shares[0].schemas[0].tables[0].location == served
+    entry = settings.storage_for(Location.parse(served))
+    assert entry is not None
+    assert entry.azure is not None
+
+
+def test_a_table_of_two_shares_keeps_its_id_in_the_first(tmp_path: Path) -> None:
+    table = {"name": "t", "location": "s3a://lake/t", "id": "00000000-0000-4000-8000-000000000001"}
+    unnamed = {"name": "u", "location": "s3a://lake/u", "id": ""}
+    settings = _load(tmp_path, {
+        **_shares(table, unnamed, second=(table, unnamed)), "database": f"sqlite:///{tmp_path / 'catalog.db'}"
+    })  # fmt: skip
+    catalog = Catalog(settings)
+    catalog.lay_file_shares(settings)
+    ids = {(share.name, row.name): row.id for share, _, row in catalog.shares.tables()}
+    assert ids["one", "t"] == table["id"]
+    assert len(set(ids.values())) == len(ids) == 4
+    catalog.lay_file_shares(settings)
+    assert ids == {(share.name, row.name): row.id for share, _, row in catalog.shares.tables()}
+    catalog.close()
+
+
+@pytest.mark.parametrize(
+    "again", [{"name": "T", "location": "s3a://lake/u"}, {"name": "u", "location": "s3a://lake/u", "id": "1"}]
+)
+def test_a_name_or_an_id_that_comes_twice_is_refused(tmp_path: Path, again: dict[str, Any]) -> None:
+    table = {"name": "t", "location": "s3a://lake/t", "id": "1"}
+    with pytest.raises(ConfigurationError, match="comes twice"):
+        _load(tmp_path, _shares(table, again))
+
+
 def test_shares_of_the_file_are_served_and_follow_it(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'catalog.db'}"
     token = {"bearer_token_sha256": hashlib.sha256(b"local-file-token").hexdigest()}
