@@ -56,7 +56,7 @@ class Outputs(ABC):
         return pa.Table.from_batches(batches, self.schema) if batches else self.schema.empty_table()
 
     def to_pandas(self, *, progress: bool = False, **options: Any) -> pd.DataFrame:
-        """All rows as a pandas data frame; variants become Python values.
+        """All rows as a pandas data frame; variants, also inside of other types, become Python values.
 
         `options` go to `pyarrow.Table.to_pandas`.
         """
@@ -65,11 +65,12 @@ class Outputs(ABC):
         except ImportError:
             raise MissingExtraError("pandas", "to_pandas") from None
         table = self.to_arrow(progress=progress)
-        variants = [name for name in table.schema.names if _is_variant(table.schema.field(name))]
+        variants = [name for name in table.schema.names if _has_variant(table.schema.field(name))]
         frame: pd.DataFrame = table.drop_columns(variants).to_pandas(**options)
         for name in variants:
             place = table.schema.get_field_index(name)
-            values = [_python(each) for each in table.column(name).to_pylist()]
+            field = table.schema.field(place)
+            values = [_python(each, field) for each in table.column(name).to_pylist()]
             frame.insert(place, name, pd.Series(values, dtype=object, index=frame.index))
         return frame
 
@@ -126,8 +127,31 @@ def _is_variant(field: pa.Field[Any]) -> bool:
     return VARIANT_MARK.items() <= dict(field.metadata or {}).items()
 
 
-def _python(value: dict[str, bytes] | None) -> Any:
-    return None if value is None else to_python(value["metadata"], value["value"])
+def _has_variant(field: pa.Field[Any]) -> bool:
+    return _is_variant(field) or any(_has_variant(each) for each in _parts(field.type))
+
+
+def _parts(kind: pa.DataType) -> list[pa.Field[Any]]:
+    """The fields inside of a type."""
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    return [kind.field(index) for index in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+
+
+def _python(value: Any, field: pa.Field[Any]) -> Any:
+    """A value as pyarrow gives it to Python, with its variants decoded."""
+    if value is None:
+        return None
+    if _is_variant(field):
+        return to_python(value["metadata"], value["value"])
+    parts = _parts(field.type)
+    if pa.types.is_map(field.type):
+        return [tuple(_python(each, part) for each, part in zip(pair, parts, strict=True)) for pair in value]
+    if pa.types.is_list(field.type):
+        return [_python(each, parts[0]) for each in value]
+    if pa.types.is_struct(field.type):
+        return {part.name: _python(value[part.name], part) for part in parts}
+    return value
 
 
 def _lazy(rows: Outputs) -> pl.LazyFrame:

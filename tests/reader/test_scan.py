@@ -443,6 +443,33 @@ def test_every_output_gives_the_same_rows(tmp_path: Path) -> None:
     assert scan.to_arrow(progress=True) == rows
 
 
+def test_pandas_gets_variants_as_python_values_at_every_level(tmp_path: Path) -> None:
+    pair = pa.struct([("value", pa.binary()), ("metadata", pa.binary())])
+    seven = {"metadata": b"\x01\x01\x00\x01a", "value": bytes.fromhex("02010000020c07")}
+    written = Written(
+        tmp_path / "t",
+        [
+            field("v", "variant"),
+            field("a", {"type": "array", "elementType": struct_of(field("v", "variant"))}),
+            field("m", {"type": "map", "keyType": "string", "valueType": "variant"}),
+        ],
+        features=["variantType"],
+    )
+    written.add(
+        pa.table(
+            {
+                "v": pa.array([seven, None], pair),
+                "a": pa.array([[{"v": seven}, None], None], pa.list_(pa.struct([("v", pair)]))),
+                "m": pa.array([[("k", seven), ("n", None)], None], pa.map_(pa.string(), pair)),
+            }
+        )
+    )
+    assert written.table().to_pandas().to_dict("records") == [
+        {"v": {"a": 7}, "a": [{"v": {"a": 7}}, None], "m": [("k", {"a": 7}), ("n", None)]},
+        {"v": None, "a": None, "m": None},
+    ]
+
+
 def test_files_tells_what_the_log_says(tmp_path: Path) -> None:
     written = Written(
         tmp_path / "t",
