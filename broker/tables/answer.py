@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lakepass.broker.catalog.lookups import TableRow
+from lakepass.broker.errors import RequestError
 from lakepass.broker.protocol.capabilities import Capabilities, Format
 from lakepass.broker.protocol.state_lines import end_line
 from lakepass.broker.tables.failures import EXPECTED, translated
@@ -44,11 +45,11 @@ class Answer:
         try:
             return next(self.chunks, None)
         except Exception as error:
-            if not isinstance(error, EXPECTED):
+            if isinstance(error, (RequestError, *EXPECTED)):
+                message = translated(error, self.table).message
+            else:
                 logger.exception("the stream for %s broke", self.table.full_name)
                 message = f"The server failed while it sent '{self.table.full_name}'."
-            else:
-                message = translated(error, self.table).message
             self.chunks = iter(())
             return end_line(error=message)
 

@@ -1,7 +1,9 @@
 """What commits changed: queries with a `startingVersion`, and change data feeds.
 
 Both go through the commits in order and give metadata where it changes. A page ends before the file that
-would be one too many, so that metadata between two files travels with the first of them.
+would be one too many, so that metadata between two files travels with the first of them. A range may begin
+and end with what a format can carry and need more between: the answer then ends there, because a file read
+without its deletion vector would bring back rows.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 from lakepass.broker.catalog.lookups import TableRow
-from lakepass.broker.protocol.capabilities import needed_features
+from lakepass.broker.errors import UnsupportedOperation
+from lakepass.broker.protocol.capabilities import Capabilities, Format
 from lakepass.broker.protocol.file_lines import FileLines, Kind
 from lakepass.broker.protocol.state_lines import end_line, metadata_line, protocol_line
 from lakepass.broker.tables.answer import FILES_AT_ONCE
-from lakepass.reader.errors import UnsupportedTableError
 from lakepass.reader.log.actions import Metadata, Protocol
 from lakepass.reader.log.changes import CommitActions
 
@@ -32,15 +34,16 @@ class CommitQuery:
     metadata_version: int
     first_version: int
     """Metadata of this commit is what the answer opens with already."""
+    current: tuple[Protocol, Metadata]
+    """The state in force where the commits begin: not the one above on a later page, or in a feed."""
+    capabilities: Capabilities
     changes: bool
     """A change data feed: change files where a commit has them, and else what it added and removed."""
     historical_metadata: bool = True
     historical_protocol: bool = False
-    features: frozenset[str] = frozenset()
-    """Reader features that the client has."""
     max_files: int | None = None
-    current: Metadata | None = None
-    """On a later page, the metadata in force where it goes on."""
+    resumed: bool = False
+    """A later page, whose first commit was begun on the one before."""
     skip: int = 0
     """Files of the first commit read that earlier pages gave."""
     end_stream: bool = False
@@ -54,16 +57,19 @@ def commit_chunks(
     query: CommitQuery,
 ) -> Iterator[bytes]:
     """The lines of a range of commits, chunk by chunk."""
-    writer = lines(query.current or query.metadata)
+    protocol, metadata = query.current
+    writer = lines(metadata)
     pending = protocol_line(query.protocol, writer.form) + metadata_line(
         query.metadata, writer.form, table, query.metadata_version
     )
-    resumed, given, token = query.current is not None, 0, None
+    resumed, given, token = query.resumed, 0, None
     for commit in commits:
         if commit.version > query.first_version and not resumed:
             pending += _state_lines(commit, writer, table, query)
-        if commit.metadata is not None:
-            writer = lines(commit.metadata)
+        if commit.protocol is not None or commit.metadata is not None:
+            protocol, metadata = commit.protocol or protocol, commit.metadata or metadata
+            _check_format(writer.form, protocol, metadata, commit.version, query)
+            writer = lines(metadata)
         at, skip = 0, query.skip if resumed else 0
         resumed = False
         for kind, piece in _pieces(commit, changes=query.changes):
@@ -89,18 +95,23 @@ def commit_chunks(
 
 def _state_lines(commit: CommitActions, writer: FileLines, table: TableRow, query: CommitQuery) -> bytes:
     written = b""
-    if commit.protocol is not None:
-        state = (commit.protocol, commit.metadata or query.metadata)
-        missing = needed_features(*state) - query.features
-        if missing:
-            raise UnsupportedTableError(
-                "The table's protocol changes within the range.", tuple(sorted(missing))
-            )
-        if query.historical_protocol and writer.form == "delta":
-            written += protocol_line(commit.protocol, writer.form)
+    if commit.protocol is not None and query.historical_protocol and writer.form == "delta":
+        written += protocol_line(commit.protocol, writer.form)
     if commit.metadata is not None and query.historical_metadata:
         written += metadata_line(commit.metadata, writer.form, table, commit.version)
     return written
+
+
+def _check_format(
+    form: Format, protocol: Protocol, metadata: Metadata, version: int, query: CommitQuery
+) -> None:
+    """That the format, which the client was told already, can carry the table from here on."""
+    able = query.capabilities.choose([(protocol, metadata)])
+    if form == "parquet" and able != form:
+        raise UnsupportedOperation(
+            f"At version {version} the table needs reader features that the parquet format cannot carry. "
+            "Ask for responseformat=delta alone, or for a range without that version."
+        )
 
 
 def _pieces(commit: CommitActions, *, changes: bool) -> Iterator[tuple[Kind, pa.RecordBatch]]:

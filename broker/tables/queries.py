@@ -151,6 +151,8 @@ def _answer_range(asked: Asked, request: QueryRequest) -> Answer:
         metadata=opening.metadata,
         metadata_version=start,
         first_version=start,
+        current=(opening.protocol, opening.metadata),
+        capabilities=asked.capabilities,
         changes=False,
         historical_protocol=request.include_historical_protocol,
         max_files=request.max_files,
@@ -179,6 +181,8 @@ def answer_changes(asked: Asked, request: ChangesRequest) -> Answer:
         metadata=described.metadata,
         metadata_version=described.version,
         first_version=start,
+        current=(opening.protocol, opening.metadata),
+        capabilities=asked.capabilities,
         changes=True,
         historical_metadata=request.include_historical_metadata,
         max_files=request.max_files,
@@ -195,10 +199,12 @@ def _commit_answer(
     first, end = bounds
     if page is not None:
         first = page["version"]
-        query = replace(query, skip=page["skip"], current=asked.served.at(first).metadata)
+        reached = asked.served.at(first)
+        current = (reached.protocol, reached.metadata)
+        query = replace(query, skip=page["skip"], current=current, resumed=True)
     # A page always says how it ends.
     end_stream = asked.capabilities.end_stream or (page is not None and query.max_files is None)
-    query = replace(query, features=asked.capabilities.features, end_stream=end_stream)
+    query = replace(query, end_stream=end_stream)
     urls = asked.served.urls(asked.url_lifetime)
     chunks = commit_chunks(
         asked.served.commits(first, end),

@@ -100,6 +100,78 @@ def test_historical_protocol_when_asked_for(lake: Lake) -> None:
     assert len([line for line in asked if "protocol" in line]) == 1 + len(changed)
 
 
+@pytest.fixture(scope="module")
+def dropped(lake: Lake) -> str:
+    """A table that had deletion vectors for a while, and other partition columns at the end."""
+    vector = {
+        "storageType": "i",
+        "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
+        "sizeInBytes": 40,
+        "cardinality": 1,
+    }
+    plain = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}
+    features = {
+        "readerFeatures": ["deletionVectors"],
+        "writerFeatures": ["deletionVectors", "changeDataFeed"],
+    }
+    log: list[list[dict[str, Any]]] = [
+        [plain, _described("a")],
+        [_added("x.parquet", "a")],
+        [{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}],
+        [{"remove": {**_added("x.parquet", "a")["add"]}}, _added("x.parquet", "a", deletionVector=vector)],
+        [{"remove": {"path": "x.parquet", "dataChange": True, "deletionVector": vector}}],
+        [plain, _described("b"), _added("y.parquet", "b")],
+    ]
+    for version, actions in enumerate(log):
+        body = "\n".join(json.dumps(action) for action in actions).encode()
+        key = f"dropped/_delta_log/{version:020d}.json"
+        lake.store.s3().put_object(Bucket=lake.bucket, Key=key, Body=body)
+    lake.broker.share_table("share.tables.dropped", f"s3://{lake.bucket}/dropped")
+    return "dropped"
+
+
+def _described(partition: str) -> dict[str, Any]:
+    columns = [{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("a", "b")]
+    return {
+        "metaData": {
+            "id": "00000000-0000-4000-8000-00000000000d",
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": json.dumps({"type": "struct", "fields": columns}),
+            "partitionColumns": [partition],
+            "configuration": {"delta.enableChangeDataFeed": "true"},
+        }
+    }
+
+
+def _added(path: str, partition: str, **more: Any) -> dict[str, Any]:
+    action = {"path": path, "partitionValues": {partition: "1"}, "size": 1, "modificationTime": 1}
+    return {"add": {**action, "dataChange": True, **more}}
+
+
+@pytest.mark.parametrize("asked", ["parquet", "delta,parquet"])
+def test_deleted_rows_do_not_come_back_in_the_middle_of_a_range(lake: Lake, dropped: str, asked: str) -> None:
+    header = {"delta-sharing-capabilities": f"responseformat={asked};readerfeatures=deletionvectors"}
+    for answer in (
+        lake.query(dropped, {"startingVersion": 0}, header),
+        lake.changes(dropped, header, startingVersion=0),
+    ):
+        *before, end = lines(answer)
+        assert "parquet format" in end["endStreamAction"]["errorMessage"]
+        assert [line["add"]["version"] for line in before if "add" in line] == [1]
+    for later in (0, 5):
+        body = {"startingVersion": later, "endingVersion": max(later, 1)}
+        assert len(files(lake.query(dropped, body, header))) == 1
+    whole = files(lake.query(dropped, {"startingVersion": 0}, DELTA))
+    assert [file["version"] for file in whole] == [1, 3, 3, 4, 5]
+    assert "deletionVector" in whole[2]["deltaSingleAction"]["add"]
+
+
+def test_partition_values_are_those_of_their_time(lake: Lake, dropped: str) -> None:
+    answer = lake.changes(dropped, startingVersion=0, endingVersion=1)
+    assert lines(answer)[1]["metaData"]["partitionColumns"] == ["b"]
+    assert [file["partitionValues"] for file in files(answer)] == [{"a": "1"}]
+
+
 def test_a_range_without_data_gives_two_lines(lake: Lake) -> None:
     assert len(lines(lake.query("empty", {"startingVersion": 0}))) == 2
 
