@@ -81,6 +81,16 @@ def choose(
     )
 
 
+def listed_modes(value: object) -> tuple[str, ...] | None:
+    """The modes in an `accessModes` field as it was sent; None when it says nothing.
+
+    >>> listed_modes(["url", None]), listed_modes("dir"), listed_modes([])
+    (('url',), ('dir',), None)
+    """
+    found = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return tuple(mode for mode in found if isinstance(mode, str)) or None
+
+
 def reason_to_fall_back(error: DeltaError) -> str | None:
     """Why `dir` does not work here although the table may be fine; None when `url` could not do better.
 

@@ -23,6 +23,7 @@ import pyarrow.json as pj
 from lakepass.reader.errors import SharingError
 from lakepass.reader.log.files import DELETION_VECTOR
 from lakepass.reader.secrets import scrub
+from lakepass.reader.sharing.numbers import with_numbers
 
 Column = Any
 """An Arrow array; the stubs' generics cannot follow nested columns."""
@@ -31,6 +32,7 @@ BLOCK = 1 << 20
 _MAX_LINE = 64 << 20
 _KIND = re.compile(rb'\s*\{\s*"([A-Za-z]+)"\s*:')
 _FILE_KINDS = {"file", "add", "cdf", "remove"}
+_HEADER_KINDS = {"protocol", "metaData", "endStreamAction"}
 
 _VECTOR = pa.struct(
     [
@@ -195,9 +197,11 @@ class _Parser:
 
     def _other(self, kind: str, line: bytes) -> Iterator[Header | End]:
         try:
-            value = orjson.loads(line)[kind]
+            value = with_numbers(orjson.loads(line)[kind])
         except (orjson.JSONDecodeError, KeyError):
             raise self._broken(line) from None
+        if kind not in _HEADER_KINDS:
+            return  # what a later protocol may add
         if not isinstance(value, dict):
             raise self._broken(line)
         if kind == "endStreamAction":
@@ -243,13 +247,9 @@ class _Parser:
         names = self.header.partition_names
         schema = _delta_line(names) if self.header.delta else _parquet_line(kind, names)
         try:
-            table = pj.read_json(
-                io.BytesIO(block),
-                read_options=pj.ReadOptions(use_threads=False, block_size=len(block) + 1),
-                parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-            )
+            table = _columns(block, schema)
         except pa.ArrowInvalid:
-            raise self._broken(block[block[:-1].rfind(b"\n") + 1 :]) from None
+            table = self._slowly(block, schema)
         rows: Column = pa.concat_arrays(table.column(0).chunks)
         parts = _delta_parts(rows) if self.header.delta else [(_DELTA_KIND.get(kind, kind), rows, rows)]
         for delta_kind, wrapper, action in parts:
@@ -258,6 +258,24 @@ class _Parser:
                 batch = _normalise(wrapper, action, partitions, delta=self.header.delta)
                 self._check(batch, names, block)
                 yield Files(delta_kind, batch)
+
+    def _slowly(self, block: bytes, schema: pa.Schema) -> pa.Table:
+        """A block that does not fit: broken off, or with its numbers written as text."""
+        lines = []
+        for line in block.splitlines():
+            try:
+                lines.append(orjson.dumps(with_numbers(orjson.loads(line))))
+            except orjson.JSONDecodeError:
+                raise self._broken(line) from None
+        try:
+            return _columns(b"\n".join(lines), schema)
+        except pa.ArrowInvalid as error:
+            said = scrub(str(error).partition(" in row ")[0])[:200]
+            raise SharingError(
+                f"{self._asked}: a file of the answer is not as the protocol says ({said}). Ask the provider "
+                "to look.",
+                200,
+            ) from None
 
     def _check(self, batch: pa.RecordBatch, names: list[tuple[str, str]], block: bytes) -> None:
         for column in ("url", "id"):
@@ -280,6 +298,14 @@ class _Parser:
 
 
 _DELTA_KIND = {"file": "add", "cdf": "cdc"}
+
+
+def _columns(block: bytes, schema: pa.Schema) -> pa.Table:
+    return pj.read_json(
+        io.BytesIO(block),
+        read_options=pj.ReadOptions(use_threads=False, block_size=len(block) + 1),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+    )
 
 
 def _partition_type(names: list[tuple[str, str]]) -> pa.DataType:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, overload
 
+from lakepass.reader.sharing.access import listed_modes
+
 Item = TypeVar("Item")
 
 
@@ -64,7 +66,6 @@ class TableEntry:
     @classmethod
     def parse(cls, item: Mapping[str, Any]) -> TableEntry:
         """From an item of List Tables or List All Tables."""
-        modes = item.get("accessModes")
         return cls(
             str(item["name"]),
             str(item.get("schema") or ""),
@@ -73,7 +74,7 @@ class TableEntry:
             item.get("shareId"),
             item.get("location"),
             tuple(item.get("auxiliaryLocations") or ()),
-            None if modes is None else tuple(modes),
+            listed_modes(item.get("accessModes")),
         )
 
 

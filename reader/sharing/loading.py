@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakepass.reader.errors import MissingExtraError
 from lakepass.reader.sharing.access import Access
 from lakepass.reader.sharing.client import SharingClient
 from lakepass.reader.sharing.listings import TableEntry
@@ -62,6 +63,7 @@ def load_as_pandas(  # noqa: PLR0917 - the order that delta-sharing made known
     timestamp: Moment | None = None,
     jsonPredicateHints: str | None = None,
     use_delta_format: bool | None = None,
+    convert_in_batches: bool = False,  # noqa: ARG001 - see below
     *,
     columns: Sequence[str] | None = None,
     filter: Any = None,
@@ -71,13 +73,14 @@ def load_as_pandas(  # noqa: PLR0917 - the order that delta-sharing made known
     """The rows of a shared table as a pandas data frame.
 
     `arrow_types` keeps Arrow's types (whole numbers stay whole beside nulls). `jsonPredicateHints` is passed
-    to the server as it is, and may leave files out; `filter` decides about rows.
+    to the server as it is, and may leave files out; `filter` decides about rows. `convert_in_batches` is
+    taken for code written for delta-sharing: rows are always read in batches here.
     """
     table = open_table(url, access, use_delta_format=use_delta_format)
     at = version, timestamp
     scan = _scan(table, at, jsonPredicateHints, columns=columns, filter=filter, limit=limit)
     if arrow_types:
-        return _arrow_backed(scan.to_arrow())
+        return _arrow_backed(scan)
     frame: pd.DataFrame = scan.to_pandas()
     return frame
 
@@ -109,6 +112,7 @@ def load_table_changes_as_pandas(  # noqa: PLR0917 - the order that delta-sharin
     starting_timestamp: Moment | None = None,
     ending_timestamp: Moment | None = None,
     use_delta_format: bool | None = None,
+    convert_in_batches: bool = False,  # noqa: ARG001 - rows are always read in batches
     *,
     access: Access = "auto",
 ) -> pd.DataFrame:
@@ -125,9 +129,9 @@ def get_table_version(url: str, starting_timestamp: Moment | None = None) -> int
     return SharingClient(profile).table_version(name, starting_timestamp)
 
 
-def get_table_metadata(url: str) -> Metadata:
+def get_table_metadata(url: str, use_delta_format: bool | None = None) -> Metadata:
     """The metadata of a shared table as it is now."""
-    return open_table(url, "auto").snapshot().metadata
+    return open_table(url, "auto", use_delta_format=use_delta_format).snapshot().metadata
 
 
 def list_all_tables(profile: ProfileSource | Profile | None = None) -> list[TableEntry]:
@@ -142,7 +146,10 @@ def _scan(table: SharedTable, at: tuple[int | None, Moment | None], hints: str |
     return snapshot.scan(**options)
 
 
-def _arrow_backed(table: pa.Table) -> pd.DataFrame:
-    import pandas as pd
-
-    return table.to_pandas(types_mapper=pd.ArrowDtype)
+def _arrow_backed(scan: Any) -> pd.DataFrame:
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtraError("pandas", "load_as_pandas") from None
+    frame: pd.DataFrame = scan.to_pandas(types_mapper=pd.ArrowDtype)
+    return frame

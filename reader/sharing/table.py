@@ -35,7 +35,15 @@ from lakepass.reader.history import HistoryEntry
 from lakepass.reader.location import Location, LocationError
 from lakepass.reader.log.cache import LogCache
 from lakepass.reader.log.changes import CommitActions
-from lakepass.reader.sharing.access import Access, AccessModeError, Choice, Mode, choose, reason_to_fall_back
+from lakepass.reader.sharing.access import (
+    Access,
+    AccessModeError,
+    Choice,
+    Mode,
+    choose,
+    listed_modes,
+    reason_to_fall_back,
+)
 from lakepass.reader.sharing.actions import Column, Header
 from lakepass.reader.sharing.names import TableName
 from lakepass.reader.sharing.profile import origin
@@ -82,8 +90,8 @@ class SharedTable(Table):
         header = rest.metadata(name)
         self._fresh: Header | None = header
         self._fresh_until = time.monotonic() + _FRESH_SECONDS
-        modes = header.extra.get("accessModes")
-        self._offered = tuple(str(mode) for mode in modes or ("url",))
+        modes = listed_modes(header.extra.get("accessModes"))
+        self._offered = modes or ("url",)
         self._choice: Choice = choose(access, modes, self.name, location_given=location is not None)
         self._directory: Table | None = None
         self._providers: dict[Location, VendedProvider] = {}

@@ -253,7 +253,7 @@ class Transport:
 _ADVICE = {
     401: " The token is wrong, was revoked or has ended: ask the provider for a new profile.",
     403: " The provider does not allow this: ask them for access.",
-    404: " all_tables() (`lakepass ls`) shows what was shared with you.",
+    404: " all_tables() (`lakepass ls`) shows what was granted to you.",
     429: " The server is busy: try again later.",
     503: " The server is not available: try again later.",
 }

@@ -165,7 +165,8 @@ class UrlSnapshot:
             first = self._rest.query(self._name, {**body, "includeRefreshToken": True}, self._accepted)
             header = next(first)
             assert isinstance(header, Header)
-            if header.version in (None, self._header.version):
+            # A server that leaves one of them out says nothing about a change.
+            if header.version is None or self._header.version in (None, header.version):
                 yield from self._files(first)
                 return
             # The table has moved on since the snapshot was taken; name the version from now on.

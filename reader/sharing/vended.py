@@ -19,6 +19,7 @@ from lakepass.reader.errors import SharingError
 from lakepass.reader.location import Location
 from lakepass.reader.sharing.access import CredentialKindError
 from lakepass.reader.sharing.names import TableName
+from lakepass.reader.sharing.numbers import with_numbers
 from lakepass.reader.sharing.profile import Profile
 from lakepass.reader.sharing.rest import Rest
 
@@ -42,7 +43,7 @@ class Vended:
 
 def parse_vended(answer: dict[str, Any], wanted: Location, name: TableName, skew: timedelta) -> Vended:
     """The credential in an answer to a request for `wanted`."""
-    fields = answer.get("credentials")
+    fields = with_numbers(answer.get("credentials"))
     if not isinstance(fields, dict):
         raise SharingError(f"The server's credential answer for {name} holds no credentials.", 200)
     location = fields.get("location")
@@ -56,9 +57,8 @@ def parse_vended(answer: dict[str, Any], wanted: Location, name: TableName, skew
     expires_at = None
     if isinstance(end, int | float) and not isinstance(end, bool):
         expires_at = datetime.fromtimestamp(end / 1000, UTC) - skew
-    extension = answer.get("lakepass") if isinstance(answer.get("lakepass"), dict) else {}
-    assert isinstance(extension, dict)
-    store, renewal = extension.get("storage") or {}, extension.get("renewal") or {}
+    extension = _object(answer, "lakepass")
+    store, renewal = _object(extension, "storage"), _object(extension, "renewal")
     credential = Credential(
         str(wanted),
         _keys(fields, name),
@@ -69,6 +69,12 @@ def parse_vended(answer: dict[str, Any], wanted: Location, name: TableName, skew
         credential,
         Renewal(renewal.get("awsContainerCredentials"), renewal.get("unityCatalog"), renewal.get("tableId")),
     )
+
+
+def _object(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    """A field of our extension; another server may use the name for something else."""
+    found = fields.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def _keys(fields: dict[str, Any], name: TableName) -> AwsKeys | AzureSas | GcpToken:

@@ -25,8 +25,10 @@ from lakepass.reader.sharing.access import (
     Choice,
     CredentialKindError,
     choose,
+    listed_modes,
     reason_to_fall_back,
 )
+from lakepass.reader.sharing.listings import TableEntry
 
 URL, DIR, DIR_OR_URL = Choice("url"), Choice("dir"), Choice("dir", may_fall_back=True)
 
@@ -61,6 +63,21 @@ def test_every_cell_of_the_compatibility_table(
             choose(wanted, offered, "s.d.t")
     else:
         assert choose(wanted, offered, "s.d.t") == expected
+
+
+@pytest.mark.parametrize(
+    ("sent", "known"),
+    [
+        (None, None),
+        ([], None),
+        (["url", "dir"], ("url", "dir")),
+        ("url", ("url",)),
+        ([None, "url", 3], ("url",)),
+    ],
+)
+def test_modes_are_taken_from_whatever_was_sent(sent: object, known: tuple[str, ...] | None) -> None:
+    assert listed_modes(sent) == known
+    assert TableEntry.parse({"name": "t", "accessModes": sent}).access_modes == known
 
 
 def test_a_given_location_opens_dir_where_it_is_not_announced() -> None:

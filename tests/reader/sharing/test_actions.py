@@ -191,8 +191,32 @@ def test_what_the_protocol_forbids_is_refused() -> None:
 
 
 def test_unknown_lines_and_fields_are_passed_over() -> None:
-    read_back = read(lines(PROTOCOL, METADATA, {"horoscope": {"sign": "leo"}}, file(1, mood="good")))
+    unknown: list[object] = [{"horoscope": {"sign": "leo"}}, {"mood": 5}]
+    read_back = read(lines(PROTOCOL, METADATA, *unknown, file(1, mood="good")))
     assert [row["id"] for row in rows(read_back)] == ["f1"]
+
+
+def test_numbers_written_as_text_are_numbers_and_text_stays_text() -> None:
+    """As the JSON of protobuf has 64-bit numbers."""
+    values = {"day": "20240101"}
+    add = {"path": "https://x/1", "size": "5", "modificationTime": "7", "partitionValues": values}
+    vector = {"storageType": "u", "pathOrInlineDv": "x", "offset": "1", "sizeInBytes": 36.0, "cardinality": 2}
+    delta = {"file": {"id": "1", "deltaSingleAction": {"add": {**add, "deletionVector": vector}}}}
+    plain = file(1, size="10", expirationTimestamp="99", partitionValues=values)
+    texts = {"protocol": {"minReaderVersion": "1"}}
+    for sent in (
+        [texts, BY_DAY, plain, {"endStreamAction": {"minUrlExpirationTimestamp": "9"}}],
+        [DELTA_PROTOCOL, DELTA_BY_DAY, delta],
+    ):
+        row = rows(read(lines(*sent)))[0]
+        assert [value for _, value in row["partition_values"]] == ["20240101"]
+        assert row["size"] in (5, 10)
+        if row["deletion_vector"]:
+            assert (row["deletion_vector"]["offset"], row["deletion_vector"]["size"]) == (1, 36)
+        else:
+            assert row["expires_ms"] == 99
+    with pytest.raises(SharingError, match="not as the protocol says"):
+        read(lines(PROTOCOL, METADATA, file(1, size="large")))
 
 
 def test_a_long_answer_passes_in_bounded_memory() -> None:

@@ -79,6 +79,8 @@ def test_an_expired_profile_is_refused_with_what_to_do() -> None:
     [
         ({"bearerToken": ""}, "lacks bearerToken"),
         ({"endpoint": "ftp://x"}, "not an https address"),
+        ({"endpoint": "https://[::1/api"}, "not an address"),
+        ({"endpoint": "https://host:port/api"}, "not an address"),
         ({"endpoint": "https://user:pw@x/"}, "plain address"),
         ({"expirationTime": "soon"}, "ISO 8601"),
     ],

@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakepass.reader import SharingClient, Table
+from lakepass.reader import SharingClient, Table, get_table_metadata, load_as_pandas
 from lakepass.reader.errors import DeltaError, SharingError, VersionNotFoundError
 from lakepass.reader.sharing.table import SharedTable
 from lakepass.reader.sharing.urls import UrlSnapshot
 from tests.reader.sharing.conftest import QUICK
 from tests.reader.sharing.folder import FolderShare
-from tests.reader.sharing.server import Reply, Server
+from tests.reader.sharing.server import Reply, Server, ndjson
 from tests.tables import fixtures
 
 WITHOUT_AUXILIARY = [name for name in fixtures.names() if fixtures.fixture(name).auxiliary is None]
@@ -54,6 +54,31 @@ def test_every_accepted_format(server: Server, share: FolderShare, response_form
     share.add("t", folder)
     table = opened(server, "t", response_format=response_format)
     assert in_order(table.to_arrow()) == in_order(Table(folder).to_arrow())
+
+
+def test_metadata_without_a_version_does_not_stop_a_read(server: Server, share: FolderShare) -> None:
+    folder = fixtures.fixture("plain").path
+    share.add("t", folder)
+    told = Table(folder).snapshot().metadata
+    metadata = {"metaData": {"id": told.id, "schemaString": told.schema_string, "partitionColumns": []}}
+    answer = ndjson({"protocol": {"minReaderVersion": 1}}, metadata, version=None)
+    server.on("GET", "/shares/s/schemas/d/tables/t/metadata", answer)
+    assert in_order(opened(server, "t").to_arrow()) == in_order(Table(folder).to_arrow())
+
+
+def test_calls_written_for_delta_sharing_work(server: Server, share: FolderShare, tmp_path: Path) -> None:
+    folder = fixtures.fixture("plain").path
+    share.add("t", folder)
+    profile = tmp_path / "me.share"
+    profile.write_text(json.dumps(server.profile))
+    profile.chmod(0o600)
+    url = f"{profile}#s.d.t"
+    latest = Table(folder).snapshot()
+    assert len(load_as_pandas(url, 2, None, None, None, True, True)) == 2
+    typed = load_as_pandas(url, convert_in_batches=True, arrow_types=True)
+    assert len(typed) == latest.scan().count()
+    assert all(str(kind).endswith("[pyarrow]") for kind in typed.dtypes)
+    assert get_table_metadata(url, use_delta_format=True).id == latest.metadata.id
 
 
 def test_time_travel(server: Server, share: FolderShare) -> None:
@@ -198,5 +223,5 @@ def test_what_only_the_log_knows_is_refused(server: Server, share: FolderShare) 
 
 
 def test_an_unknown_table_says_so(server: Server) -> None:
-    with pytest.raises(SharingError, match="was not granted"):
+    with pytest.raises(SharingError, match="shows what was granted to you"):
         opened(server, "nothing")
