@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakepass.reader.data.partition_values import WIDE
 from lakepass.reader.data.variant_writing import encode_array, encode_object, encode_scalar
 from lakepass.reader.errors import CorruptTableError
 from lakepass.reader.types import VARIANT_ARROW
@@ -220,7 +221,7 @@ class _Decoder:
                 if scale > 38:
                     raise _damaged(f"a decimal has the scale {scale}")
                 unscaled = _signed(data, at + 1, 4 << (kind - 8))
-                return Decimal(unscaled).scaleb(-scale)
+                return Decimal(unscaled).scaleb(-scale, WIDE)
             case 11:
                 return (_EPOCH + dt.timedelta(days=_signed(data, at, 4))).date()
             case 12:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakepass.reader.data.partition_values import WIDE
 from lakepass.reader.errors import UnsupportedTableError
 
 
@@ -96,6 +97,6 @@ def _text(value: str) -> bytes:
 
 
 def _decimal(value: Decimal, precision: int, scale: int) -> bytes:
-    unscaled = int(value.scaleb(scale))
+    unscaled = int(value.scaleb(scale, WIDE))
     code, width = (8, 4) if precision <= 9 else (9, 8) if precision <= 18 else (10, 16)
     return bytes([code << 2, scale]) + unscaled.to_bytes(width, "little", signed=True)

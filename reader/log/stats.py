@@ -164,18 +164,19 @@ def _decimals(value: ArrowArray, wanted: Any, side: int) -> ArrowArray:
     bounds.
     """
     numbers = value.to_numpy(zero_copy_only=False)
-    step = decimal.Decimal(1).scaleb(-wanted.scale)
-    largest = decimal.Decimal(10) ** (wanted.precision - wanted.scale) - step
     rounding = {-1: decimal.ROUND_FLOOR, 1: decimal.ROUND_CEILING}.get(side, decimal.ROUND_HALF_EVEN)
     moved = np.nextafter(numbers, np.inf * side) if side else numbers
     with decimal.localcontext() as context:
+        # Python's own 28 digits are fewer than a decimal column has.
         context.prec = 76
+        step = decimal.Decimal(1).scaleb(-wanted.scale)
+        largest = decimal.Decimal(10) ** (wanted.precision - wanted.scale) - step
         return pa.array(
             [
                 (
                     None
                     if not np.isfinite(each)
-                    else max(-largest, min(largest, decimal.Decimal(float(each)).quantize(step, rounding)))
+                    else max(-largest, min(largest, decimal.Decimal(float(each)))).quantize(step, rounding)
                 )
                 for each in moved
             ],

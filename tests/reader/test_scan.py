@@ -470,6 +470,20 @@ def test_pandas_gets_variants_as_python_values_at_every_level(tmp_path: Path) ->
     ]
 
 
+@pytest.mark.parametrize("shredded", [True, False])
+def test_variants_keep_all_digits_of_a_decimal(shredded: bool, tmp_path: Path) -> None:
+    exact = Decimal("-" + "123456789" * 4 + ".12")
+    plain = bytes([10 << 2, 2]) + int("-" + "123456789" * 4 + "12").to_bytes(16, "little", signed=True)
+    parts = pa.struct(
+        [("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", pa.decimal128(38, 2))]
+    )
+    row = {"typed_value": exact} if shredded else {"value": plain}
+    written = Written(tmp_path / "t", [field("v", "variant")], features=["variantType", "variantShredding"])
+    written.add(pa.table({"v": pa.array([{"metadata": b"\x01\x00\x00", **row}], parts)}))
+    assert written.table().to_arrow().to_pylist() == [{"v": {"metadata": b"\x01\x00\x00", "value": plain}}]
+    assert written.table().to_pandas()["v"].tolist() == [exact]
+
+
 def test_files_tells_what_the_log_says(tmp_path: Path) -> None:
     written = Written(
         tmp_path / "t",

@@ -66,6 +66,19 @@ def test_decimals_never_bound_too_narrowly(value: Decimal) -> None:
     assert row["maxValues"]["c"] - row["minValues"]["c"] <= abs(value) / 10**14 + Decimal("1e-9")
 
 
+@pytest.mark.parametrize(("precision", "scale"), [(38, 0), (38, 10), (30, 2), (38, 38), (5, 2)])
+def test_decimals_of_all_digits_and_beyond_are_bounded(precision: int, scale: int) -> None:
+    kind = pa.decimal128(precision, scale)
+    column = pa.struct([("c", kind)])
+    wanted = pa.schema([("minValues", column), ("maxValues", column)])
+    largest = Decimal("9" * precision + f"e-{scale}")
+    smallest = largest.copy_negate()
+    for low, high in ((smallest, largest), (-1e300, 1e300)):
+        text = f'{{"minValues":{{"c":{low:e}}},"maxValues":{{"c":{high:e}}}}}'
+        (row,) = parse_json_stats(pa.array([text]), wanted).to_pylist()
+        assert (row["minValues"]["c"], row["maxValues"]["c"]) == (smallest, largest)
+
+
 WANTED = pa.schema(
     [
         ("numRecords", pa.int64()),
