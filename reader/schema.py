@@ -11,6 +11,7 @@ id: int64
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ import pyarrow as pa
 from lakepass.reader.errors import CorruptTableError, UnsupportedTableError
 from lakepass.reader.types import (
     BYTE,
+    COLLATIONS,
     COLUMN_ID,
     DATE,
     DOUBLE,
@@ -47,6 +49,9 @@ MAX_DEPTH = 100
 """Levels of nesting that are read. A deeper schema is an attack or a mistake."""
 MAX_FIELDS = 100_000
 """Fields at all levels together."""
+
+
+_COLLATED = re.compile(r"string\s+collate\s+(\S+)", re.IGNORECASE)
 
 
 def parse_schema(schema_string: str) -> StructType:
@@ -169,6 +174,10 @@ class _Parser:
         if not isinstance(metadata, dict):
             raise _damaged(f"the metadata of the field {node['name'][:80]!r} is not an object")
         _check_type_changes(node["name"], metadata)
+        collated = _COLLATED.fullmatch(node["type"]) if isinstance(node["type"], str) else None
+        if collated is not None:
+            # Delta keeps collations in the metadata; one in the type's own name counts the same.
+            metadata = metadata | {COLLATIONS: {node["name"]: collated[1]}}
         # The protocol's own writers leave out `nullable` never; other writers do, and mean a plain column.
         nullable = node.get("nullable", True) is not False
         return StructField(node["name"], self.type(node["type"], depth), nullable, metadata)

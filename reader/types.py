@@ -22,6 +22,7 @@ from lakepass.reader.errors import UnsupportedTableError
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 COLUMN_ID = "delta.columnMapping.id"
 TYPE_CHANGES = "delta.typeChanges"
+COLLATIONS = "__COLLATIONS"
 
 VARIANT_MARK = {b"delta.type": b"variant"}
 """Arrow field metadata that tells a variant from a struct that happens to have the same two fields."""
@@ -97,7 +98,7 @@ class StructField:
     @property
     def collation(self) -> str | None:
         """The collation of a string column, when it is not the binary order of UTF-8."""
-        collations = self.metadata.get("__COLLATIONS")
+        collations = self.metadata.get(COLLATIONS)
         name = collations.get(self.name) if isinstance(collations, Mapping) else None
         return name if isinstance(name, str) and not name.endswith("UTF8_BINARY") else None
 

@@ -107,9 +107,13 @@ def _is_in(child: Rows, values: Any, has_null: bool, floating: bool) -> Rows:
     if isinstance(child, pa.Scalar):
         return _is_in(_array(child), values, has_null, floating)[0]
     found: Any = pc.is_in(child, value_set=values)
-    if floating and pc.any(pc.is_nan(values)).as_py():
-        nan: Any = pc.is_nan(child)
-        found = pc.or_(found, pc.fill_null(nan, False))
+    if floating:
+        # Arrow tells the two zeros apart, and one NaN from another.
+        zero: Any = pa.scalar(0.0, child.type)
+        if pc.any(pc.equal(values, zero)).as_py():
+            found = pc.or_(found, pc.fill_null(pc.equal(child, zero), False))
+        if pc.any(pc.is_nan(values)).as_py():
+            found = pc.or_(found, pc.fill_null(pc.is_nan(child), False))
     if has_null:
         return pc.if_else(found, found, _UNKNOWN)
     return pc.if_else(pc.is_valid(child), found, _UNKNOWN) if child.null_count else found

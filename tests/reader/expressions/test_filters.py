@@ -95,6 +95,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
         ("f >= cast('NaN' as double)", [1]),
         ("f in (1.5D, cast('NaN' as double))", [0, 1]),
         ("f = 0", [3]),
+        ("f in (0, 7)", [3]),
+        ("f in (-0.0D)", [3]),
         ("f = 1.5", [0]),
         ("s like 'a%'", [0, 1]),
         ("s like 'a\\\\%c'", [1]),
@@ -167,8 +169,14 @@ def test_tuples_mean_the_same(table: Table, tuples: Any, rows: list[int]) -> Non
     assert table.to_arrow(["row"], tuples).column("row").to_pylist() == rows
 
 
-def test_a_collated_column_is_not_compared(tmp_path: Path) -> None:
-    collated = field("c", "string") | {"metadata": {"__COLLATIONS": {"c": "ICU.UNICODE_CI"}}}
+@pytest.mark.parametrize(
+    "collated",
+    [
+        field("c", "string") | {"metadata": {"__COLLATIONS": {"c": "ICU.UNICODE_CI"}}},
+        field("c", "string collate UTF8_LCASE"),
+    ],
+)
+def test_a_collated_column_is_not_compared(collated: dict[str, Any], tmp_path: Path) -> None:
     written = Written(tmp_path / "t", [collated])
     written.add(pa.table({"c": ["a", "A"]}))
     assert written.table().to_arrow().num_rows == 2
