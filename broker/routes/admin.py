@@ -12,12 +12,14 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from lakepass.broker.answers import json_answer
+from lakepass.broker.audit import trail
+from lakepass.broker.audit.events import Outcome
 from lakepass.broker.authentication import bearer_token
 from lakepass.broker.catalog.descriptions import (
     described_recipient,
@@ -28,6 +30,7 @@ from lakepass.broker.catalog.descriptions import (
 from lakepass.broker.catalog.shares import TableDefinition
 from lakepass.broker.config import parse_duration
 from lakepass.broker.errors import Unauthenticated
+from lakepass.broker.protocol.timestamps import parse_timestamp
 from lakepass.broker.routes.activation import profile
 from lakepass.broker.state import Broker, CurrentBroker, current_broker
 from lakepass.broker.tables import registration
@@ -245,6 +248,30 @@ async def revoke_grant(broker: CurrentBroker, recipient: str, share: str) -> Res
     """Withdraw a grant, from the next request on."""
     await _do(broker, broker.catalog.recipients.revoke_grant, recipient, share)
     return Response(status_code=204)
+
+
+@router.get("/audit", summary="Requests for credentials")
+async def audit(  # noqa: PLR0917 - each is a parameter of the query
+    broker: CurrentBroker,
+    recipient: str | None = None,
+    table: str | None = None,
+    outcome: Outcome | None = None,
+    request_id: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
+) -> Response:
+    """The newest requests for credentials and how they ended, oldest first; times as in the protocol."""
+    wanted = trail.Filter(
+        recipient=recipient,
+        table=table,
+        outcome=outcome,
+        request_id=request_id,
+        since=None if since is None else parse_timestamp("since", since),
+        until=None if until is None else parse_timestamp("until", until),
+    )
+    events = await _do(broker, trail.latest, broker.catalog.engine, wanted, limit)
+    return json_answer({"items": [event.as_json() for event in events]})
 
 
 async def _examine(broker: Broker, body: NewTable) -> None:

@@ -131,7 +131,9 @@ def dropped(lake: Lake) -> str:
 
 
 def _described(partition: str) -> dict[str, Any]:
-    columns = [{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("a", "b")]
+    columns: list[dict[str, Any]] = [
+        {"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("a", "b")
+    ]
     return {
         "metaData": {
             "id": "00000000-0000-4000-8000-00000000000d",

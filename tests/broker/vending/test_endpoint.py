@@ -104,6 +104,28 @@ def opened(scene: S3Scene, told: dict[str, Any]) -> Any:
     return scene.client(AwsKeys(told["accessKeyId"], told["secretAccessKey"], told["sessionToken"]))
 
 
+def test_the_admin_api_tells_the_audit_trail(desk: Desk) -> None:
+    good, refused = desk.ask(), desk.ask({"location": "s3://elsewhere/t"})
+    (row,) = latest(desk.broker.catalog.engine, Filter(request_id=good.headers["x-request-id"]), 10)
+    assert row.recipient is not None
+    with desk.broker.admin() as admin:
+
+        def told(**parameters: Any) -> list[dict[str, Any]]:
+            answer = admin.get("/audit", params={"recipient": row.recipient, **parameters})
+            assert answer.status_code == 200, answer.text
+            items: list[dict[str, Any]] = answer.json()["items"]
+            return items
+
+        assert [event["outcome"] for event in told()] == ["vended", "refused"]
+        assert told(outcome="vended") == [row.as_json()]
+        assert [event["request_id"] for event in told(limit=1)] == [refused.headers["x-request-id"]]
+        assert told(table="sales.eu.links") == told(until="2020-01-01T00:00:00Z") == []
+        assert len(told(since="2020-01-01T00:00:00Z")) == 2
+        for wrong in ({"limit": 0}, {"outcome": "lost"}, {"since": "yesterday"}):
+            assert admin.get("/audit", params=wrong).status_code == 400
+    assert desk.client.get(f"{desk.broker.origin}/admin/audit").status_code == 401
+
+
 def test_the_specifications_shape(desk: Desk) -> None:
     answer = desk.ask()
     assert answer.status_code == 200
