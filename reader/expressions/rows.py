@@ -113,7 +113,8 @@ def _is_in(child: Rows, values: Any, has_null: bool, floating: bool) -> Rows:
         if pc.any(pc.equal(values, zero)).as_py():
             found = pc.or_(found, pc.fill_null(pc.equal(child, zero), False))
         if pc.any(pc.is_nan(values)).as_py():
-            found = pc.or_(found, pc.fill_null(pc.is_nan(child), False))
+            nan: Any = pc.is_nan(child)
+            found = pc.or_(found, pc.fill_null(nan, False))
     if has_null:
         return pc.if_else(found, found, _UNKNOWN)
     return pc.if_else(pc.is_valid(child), found, _UNKNOWN) if child.null_count else found
