@@ -22,6 +22,8 @@ import pyarrow.parquet as pq
 import typer
 from pyarrow import csv
 
+from lakepass.cli.json_values import Convert, converters
+
 if TYPE_CHECKING:
     from lakepass.reader.outputs import Outputs
 
@@ -108,12 +110,12 @@ class _Parquet:
 class _Csv:
     def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
         self._stream = stream
-        self._nested = [i for i, field in enumerate(schema) if pa.types.is_nested(field.type)]
-        header = _flat(pa.RecordBatch.from_pylist([], schema=schema), self._nested)
+        self._convert = converters(schema)
+        header = _flat(pa.RecordBatch.from_pylist([], schema=schema), self._convert)
         self._put(header, header=True)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._put(_flat(batch, self._nested), header=False)
+        self._put(_flat(batch, self._convert), header=False)
 
     def _put(self, batch: pa.RecordBatch, *, header: bool) -> None:
         held = io.BytesIO()
@@ -125,13 +127,17 @@ class _Csv:
 
 
 class _Jsonl:
-    def __init__(self, stream: BinaryIO, _: pa.Schema) -> None:
+    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
         self._stream = stream
+        self._convert = converters(schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         options = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
-        lines = (orjson.dumps(row, _plain, options) for row in batch.to_pylist())
-        self._stream.write(b"".join(lines))
+        rows = batch.to_pylist()
+        for row in rows:
+            for name, convert in self._convert.items():
+                row[name] = convert(row[name])
+        self._stream.write(b"".join(orjson.dumps(row, _plain, options) for row in rows))
 
     def close(self) -> None:
         pass
@@ -144,12 +150,15 @@ _SINKS: dict[str, Callable[[BinaryIO, pa.Schema], _Sink]] = {
 }
 
 
-def _flat(batch: pa.RecordBatch, nested: list[int]) -> pa.RecordBatch:
+def _flat(batch: pa.RecordBatch, convert: dict[str, Convert]) -> pa.RecordBatch:
     """Nested columns as JSON text, binary as base64: CSV has neither."""
     columns: list[Any] = list(batch.columns)
-    for index in nested:
+    for index, name in enumerate(batch.schema.names):
+        if not pa.types.is_nested(columns[index].type):
+            continue
+        ready = convert.get(name, lambda value: value)
         texts = [
-            None if value is None else orjson.dumps(value, _plain, orjson.OPT_NON_STR_KEYS).decode()
+            None if value is None else orjson.dumps(ready(value), _plain, orjson.OPT_NON_STR_KEYS).decode()
             for value in columns[index].to_pylist()
         ]
         columns[index] = pa.array(texts, pa.string())
