@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakepass.reader.data.reading import ScanFile
 from lakepass.reader.data.variant import to_python
-from lakepass.reader.errors import MissingExtraError
+from lakepass.reader.errors import DeltaError, MissingExtraError
 from lakepass.reader.types import VARIANT_MARK
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ class Outputs(ABC):
     def to_pandas(self, *, progress: bool = False, **options: Any) -> pd.DataFrame:
         """All rows as a pandas data frame; variants, also inside of other types, become Python values.
 
-        `options` go to `pyarrow.Table.to_pandas`.
+        `options` go to `pyarrow.Table.to_pandas`. Dates are `datetime.date` objects, or `datetime64` where
+        one lies beyond the years 1 to 9999.
         """
         try:
             import pandas as pd
@@ -66,7 +67,11 @@ class Outputs(ABC):
             raise MissingExtraError("pandas", "to_pandas") from None
         table = self.to_arrow(progress=progress)
         variants = [name for name in table.schema.names if _has_variant(table.schema.field(name))]
-        frame: pd.DataFrame = table.drop_columns(variants).to_pandas(**options)
+        plain = table.drop_columns(variants)
+        try:
+            frame: pd.DataFrame = plain.to_pandas(**options)
+        except (ValueError, OverflowError) as error:
+            frame = _without_python_dates(plain, options, error)
         for name in variants:
             place = table.schema.get_field_index(name)
             field = table.schema.field(place)
@@ -117,6 +122,19 @@ class Outputs(ABC):
 
             with contextlib.closing(_generator(self._stream(depth=depth, done=done))) as batches:
                 yield from batches
+
+
+def _without_python_dates(table: pa.Table, options: dict[str, Any], error: Exception) -> pd.DataFrame:
+    """The frame when Python's own dates, which end with the year 9999, could not hold a value."""
+    if "date_as_object" in options or isinstance(error, pa.ArrowException):
+        raise error
+    try:
+        return table.to_pandas(**options, date_as_object=False)
+    except (ValueError, OverflowError):
+        raise DeltaError(
+            f"A value does not fit into pandas ({error}). Read it with to_arrow() or to_polars(), or leave "
+            "its column out."
+        ) from None
 
 
 def _generator(batches: Iterator[pa.RecordBatch]) -> Any:

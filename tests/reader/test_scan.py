@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -468,6 +469,18 @@ def test_pandas_gets_variants_as_python_values_at_every_level(tmp_path: Path) ->
         {"v": {"a": 7}, "a": [{"v": {"a": 7}}, None], "m": [("k", {"a": 7}), ("n", None)]},
         {"v": None, "a": None, "m": None},
     ]
+
+
+def test_pandas_gets_dates_beyond_those_of_python(tmp_path: Path) -> None:
+    written = Written(
+        tmp_path / "t", [field("d", "date"), field("a", {"type": "array", "elementType": "date"})]
+    )
+    days = pa.array([3_000_000, None], pa.date32())
+    written.add(pa.table({"d": days, "a": pa.array([[3_000_000], None], pa.list_(pa.date32()))}))
+    scan = written.table().snapshot().scan(columns=["d"])
+    assert scan.to_pandas()["d"].astype("datetime64[s]").astype("int64").iloc[0] == 3_000_000 * 86_400
+    nested = written.table().snapshot().scan(columns=["a"]).to_pandas()
+    assert nested["a"].iloc[0].tolist() == np.array([3_000_000], "datetime64[D]").astype("M8[ms]").tolist()
 
 
 @pytest.mark.parametrize("shredded", [True, False])
