@@ -243,7 +243,7 @@ def _address(fields: Mapping[str, Any], name: str, shown: str) -> str:
         origin(value)
     except ValueError as error:
         raise ProfileError(
-            f"{shown} has a {name} that is not an address ({error}). Ask the provider for a new profile."
+            f"The {name} in {shown} is not an address ({error}). Ask the provider for a new profile."
         ) from None
     if parts.scheme.lower() not in ("https", "http") or not parts.hostname:
         raise ProfileError(f"{shown} has a {name} that is not an https address: {shown_address(value)!r}.")

@@ -29,12 +29,12 @@ from lakepass.reader.errors import (
     PathRefusedError,
     SharingError,
     UnsupportedTableError,
-    VersionNotFoundError,
 )
 from lakepass.reader.history import HistoryEntry
 from lakepass.reader.location import Location, LocationError
 from lakepass.reader.log.cache import LogCache
 from lakepass.reader.log.changes import CommitActions
+from lakepass.reader.log.timeline import parse_version
 from lakepass.reader.sharing.access import (
     Access,
     AccessModeError,
@@ -174,8 +174,8 @@ class SharedTable(Table):
         is now."""
         if version is not None and timestamp is not None:
             raise DeltaError("Give a version or a timestamp, not both.")
-        if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
-            raise VersionNotFoundError(f"{version!r} is not a version: versions are whole numbers from 0 on.")
+        if version is not None:
+            version = parse_version(version)
         # The metadata that the table was just opened with serves for one snapshot; the next looks again.
         known, self._fresh = self._fresh, None
         if time.monotonic() > self._fresh_until:

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -89,6 +90,8 @@ def test_time_travel(server: Server, share: FolderShare) -> None:
     by_path = Table(fixture.path).snapshot(fixture.earlier)
     assert (snapshot.version, snapshot.schema) == (by_path.version, by_path.schema)
     assert in_order(snapshot.scan().to_arrow()) == in_order(by_path.scan().to_arrow())
+    of_numpy: Any = np.int64(fixture.earlier)
+    assert opened(server, "t").snapshot(of_numpy).version == fixture.earlier
 
 
 def test_filters_go_along_as_hints_and_are_applied_here(server: Server, share: FolderShare) -> None:
