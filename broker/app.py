@@ -73,7 +73,7 @@ async def _refused(_request: Request, error: Exception) -> Response:
 async def _invalid(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     problems = "; ".join(
-        f"{'.'.join(str(part) for part in problem['loc'][1:])}: {problem['msg']}"
+        f"{'.'.join(str(part) for part in problem['loc'][1:]) or problem['loc'][0]}: {problem['msg']}"
         for problem in error.errors()
     )
     return error_answer(400, "INVALID_PARAMETER_VALUE", problems or "The request is not valid.")

@@ -51,7 +51,8 @@ def fetch_query(engine: Engine, caller: Caller, table: TableRow, query_id: str) 
     """The body of the query that an id stands for."""
     with Session(engine) as session:
         found = session.get(AsyncQuery, query_id) if len(query_id) <= 36 else None
-        if found is None or (found.recipient_id, found.table_id) != (caller.recipient_id, table.id):
+        asked = (caller.recipient_id, table.id)
+        if found is None or (found.recipient_id, found.table_id) != asked or found.expires_at < now_ms():
             raise NotFound(f"The query '{query_id[:50]}' does not exist. Submit it again.")
         body: dict[str, Any] = orjson.loads(found.request)
         return body

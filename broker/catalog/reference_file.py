@@ -145,10 +145,13 @@ def from_reference_format(content: dict[str, Any]) -> dict[str, Any]:
     if "preSignedUrlTimeoutSeconds" in content:
         server["url_lifetime"] = content["preSignedUrlTimeoutSeconds"]
     translated: dict[str, Any] = {"server": server, "shares": content.get("shares") or []}
-    token = (content.get("authorization") or {}).get("bearerToken")
-    if token is not None:
+    authorization = content.get("authorization")
+    if authorization is not None:
+        token = authorization.get("bearerToken") if isinstance(authorization, dict) else None
+        if not token or len(authorization) > 1:
+            raise ValueError("authorization holds one key, bearerToken, and it has a value")
         translated["bearer_token_sha256"] = hashlib.sha256(str(token).encode()).hexdigest()
-    translated["storage"] = _ambient_storage(translated["shares"])
+    translated["storage"] = _ambient_storage(translated)
     # Keys of our own may stand beside theirs, and say more.
     own = {key: value for key, value in content.items() if key in _LAKEPASS_KEYS}
     if isinstance(own.get("server"), dict):
@@ -156,14 +159,21 @@ def from_reference_format(content: dict[str, Any]) -> dict[str, Any]:
     return {**translated, **own}
 
 
-def _ambient_storage(shares: Any) -> list[dict[str, Any]]:
+def _ambient_storage(content: dict[str, Any]) -> list[dict[str, Any]]:
     """One storage entry per bucket that the tables name, with the environment's own identity."""
     roots: dict[Location, dict[str, Any]] = {}
-    for share in shares:
-        for schema in share.get("schemas") or []:
-            for table in schema.get("tables") or []:
-                location = _parse_location(str(table.get("location", "")))
-                if location.cloud is not None:
+    for share in _members(content, "shares"):
+        for schema in _members(share, "schemas"):
+            for table in _members(schema, "tables"):
+                text = table.get("location")
+                location = _parse_location(text) if isinstance(text, str) else None
+                if location is not None and location.cloud is not None:
                     root = Location(location.scheme, location.authority, "")
                     roots[root] = {"location": str(root), location.cloud: {}}
     return list(roots.values())
+
+
+def _members(holder: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """What a list of the file holds. Another shape is passed over here: the settings name it as wrong."""
+    found = holder.get(key)
+    return [member for member in found if isinstance(member, dict)] if isinstance(found, list) else []

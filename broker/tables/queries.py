@@ -92,7 +92,8 @@ def answer_query(asked: Asked, request: QueryRequest) -> Answer:
     form = asked.capabilities.choose([(snapshot.protocol, snapshot.metadata)])
     if page is not None and page["order"] != _order(snapshot, form):
         raise InvalidParameter(
-            "The page token has expired: the table's log was rewritten. Start again without it."
+            "The page token has expired: the table's log was rewritten, or the answer is in another format "
+            "now. Start again without it."
         )
     lines = asked.lines(form, asked.served.urls(asked.url_lifetime), snapshot.metadata)
     time_travel = request.version is not None or request.timestamp is not None

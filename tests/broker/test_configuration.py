@@ -220,6 +220,26 @@ def test_a_name_or_an_id_that_comes_twice_is_refused(tmp_path: Path, again: dict
         _load(tmp_path, _shares(table, again))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"authorization": "token"}, "authorization"),
+        ({"authorization": {"bearerTokn": "token"}}, "authorization"),
+        ({"authorization": {"bearerToken": None}}, "authorization"),
+        ({"authorization": {"bearerToken": ""}}, "authorization"),
+        ({"shares": "sales"}, "shares"),
+        ({"shares": [1]}, "shares.0"),
+        ({"shares": [{"name": "s", "schemas": [{"name": "d", "tables": [None]}]}]}, "schemas.0.tables.0"),
+        ({"shares": [{"name": "s", "schemas": [{"name": "d", "tables": [{"name": "t"}]}]}]}, "location"),
+    ],
+)
+def test_a_wrong_shape_in_a_reference_servers_file_is_named(
+    tmp_path: Path, wrong: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        _load(tmp_path, {**REFERENCE, **wrong})
+
+
 def test_shares_of_the_file_are_served_and_follow_it(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'catalog.db'}"
     token = {"bearer_token_sha256": hashlib.sha256(b"local-file-token").hexdigest()}

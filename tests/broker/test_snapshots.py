@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy import text
 
 from tests.broker.lake import BOTH, DELTA, Lake, error, files, lines
 from tests.tables.fixtures import fixture
@@ -445,6 +446,9 @@ def test_asynchronous_queries(lake: Lake) -> None:
     error(lake.client.post(lake.path("plain", "/queries/none"), json={}), 404, "RESOURCE_DOES_NOT_EXIST")
     other = lake.broker.client(lake.broker.recipient("query-thief", shares=["share"]))
     assert other.post(url, json={}).status_code == 404
+    with lake.broker.catalog.engine.begin() as connection:
+        connection.execute(text("UPDATE async_queries SET expires_at = 1 WHERE idempotency_key = 'key one'"))
+    error(lake.client.post(url, json={}), 404)
 
 
 def test_an_answer_says_nothing_about_storage(lake: Lake) -> None:
