@@ -26,6 +26,11 @@ app = typer.Typer(
         "[cyan]lakepass token issue[/cyan], and prove it with [cyan]lakepass verify --all[/cyan].\n\n"
         "New here? [cyan]lakepass demo[/cyan] shows the whole of it on this machine, with no cloud account."
     ),
+    epilog=(
+        "Exit codes: 0 done; 1 the table or the request is wrong; 2 the command was typed wrong; 3 refused: "
+        "not there, not granted, or the token has ended; 4 the server or store cannot be reached; 5 an extra "
+        "has to be installed; 130 interrupted."
+    ),
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,

@@ -13,6 +13,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 
+from lakepass.cli import failures
 from lakepass.reader import Table
 from tests.reader.sharing.folder import FolderShare
 from tests.reader.sharing.server import TOKEN, Server, as_json, serving
@@ -187,3 +188,9 @@ def test_a_warning_shows_the_path_as_it_is(server: Server, tmp_path: Path) -> No
 @pytest.mark.parametrize("words", [["--debug", "head", "nonsense"], ["head", "nonsense", "--debug"]])
 def test_debug_shows_the_trace(profile: Path, words: list[str]) -> None:
     assert "Traceback" in lakepass(*words, profile=profile).stderr
+
+
+def test_help_tells_the_exit_codes() -> None:
+    shown = " ".join(lakepass("--help").stdout.split())
+    for code in (failures.FAILED, failures.REFUSED, failures.UNREACHABLE, failures.NOT_INSTALLED):
+        assert f"; {code} " in shown
