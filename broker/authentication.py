@@ -72,9 +72,9 @@ async def authenticate(token: str, lookups: Lookups) -> Caller:
     known = row.digest if row is not None else _STAND_IN
     equal = hmac.compare_digest(known, hashed.digest)
     if row is None or not equal or row.revoked_at is not None:
-        raise Unauthenticated("The bearer token is not valid. Ask the provider for a new profile file.")
+        raise Unauthenticated("The token is not valid. Ask the provider for a new profile file.")
     if row.expires_at is not None and row.expires_at <= now_ms():
-        raise Unauthenticated("The bearer token has expired. Ask the provider for a new profile file.")
+        raise Unauthenticated("The token has expired. Ask the provider for a new profile file.")
     return Caller(row.recipient_id, row.recipient, row.token_id, row.source_ranges)
 
 
