@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -348,13 +349,16 @@ def test_a_failed_renewal_goes_on_with_the_old_keys_while_they_live(
     server: Server, share: FolderShare, vending: Vending
 ) -> None:
     offer(share, vending, PLAIN, ("dir",))
-    vending.life = 6.0
+    vending.life = 20.0
     table = opened(server)
     table.snapshot()
+    end = table.credential().expires_at
+    assert end is not None
     server.on("POST", CREDENTIALS, as_json({"errorCode": "X", "message": "down"}, 403))
-    time.sleep(5.0)
+    # Within the last fifth of the keys' life, when a renewal is due, and well before their end.
+    time.sleep((end - datetime.now(UTC)).total_seconds() - 3.5)
     table.snapshot()
-    time.sleep(1.5)
+    time.sleep((end - datetime.now(UTC)).total_seconds() + 0.5)
     with pytest.raises(SharingError, match="403"):
         table.snapshot()
     server.on("POST", CREDENTIALS, vending)
