@@ -199,8 +199,12 @@ def _loaded(text: str | None) -> dict[str, Any]:
         return {}
     try:
         row = orjson.loads(text)
-    except (ValueError, RecursionError):
-        return {}
+    except ValueError:
+        # Infinity and NaN as bare words are not JSON, but some writers put them there and Arrow reads them.
+        try:
+            row = json.loads(text)
+        except (ValueError, RecursionError):
+            return {}
     return row if isinstance(row, dict) else {}
 
 

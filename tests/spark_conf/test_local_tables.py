@@ -25,15 +25,15 @@ def source(spark: SparkSession) -> SparkSession:
 @pytest.mark.slow
 def test_public_tables_equal_delta_itself(source: SparkSession, shared_tables: Path) -> None:
     compared = []
-    for table in sorted(folder for folder in shared_tables.iterdir() if folder.is_dir()):
+    for table in sorted(folder / "delta" for folder in shared_tables.iterdir() if folder.is_dir()):
         try:
             expected = sorted_rows(source.read.format("delta").load(str(table)))
         except Exception:
             # What Delta's reader refuses, the native reader refuses or knows better; its own tests say which.
             continue
         frame = source.read.format("lakepass").load(str(table))
-        assert sorted_rows(frame) == expected, table.name
-        compared.append(table.name)
+        assert sorted_rows(frame) == expected, table.parent.name
+        compared.append(table.parent.name)
     assert len(compared) > 30
 
 
