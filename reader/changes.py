@@ -155,6 +155,11 @@ class Changes(Outputs):
     def __repr__(self) -> str:
         return f"Changes(versions={self._first_version} to {self._source.version})"
 
+    @property
+    def metadata(self) -> Any:
+        """The table's metadata at the end of the range, whose columns the changes have."""
+        return self._source.metadata
+
     def count(self) -> int:
         """How many changes there are, by reading."""
         return count_rows(self._files(), self.limit)

@@ -1,5 +1,6 @@
 """The reader's Arrow batches in exactly the types that Spark declares for its own.
- Spark compares a batch's Arrow schema with the one it derives from the DataFrame's, nullability at every
+
+Spark compares a batch's Arrow schema with the one it derives from the DataFrame's, nullability at every
 level included, before it takes the buffers as they are. The values are the same already; only the names of
 list elements, nullability, and the order of a variant's two parts differ, so nothing is copied except
 around variants.

@@ -1,5 +1,6 @@
 """Filters that Spark hands to the data source, as SQL text for the reader's scan.
- The scan uses them to skip files and rows; Spark applies every one of them again, so a filter that is not
+
+The scan uses them to skip files and rows; Spark applies every one of them again, so a filter that is not
 translated costs time and nothing else. Floating point is left to Spark, whose order of NaN differs from
 that in statistics, and so is text that would need escaping.
 """

@@ -1,5 +1,6 @@
 """Shared tables by Delta Lake's own reader: the credential goes along as options of that one read.
- In `dir` mode the options make Spark renew the credential at the broker, on driver and executors, or, where
+
+In `dir` mode the options make Spark renew the credential at the broker, on driver and executors, or, where
 the server is not one that can, hold it as it is until it ends. What Delta's reader cannot do with one
 credential (pre-signed URLs, files in auxiliary locations) is read by the `lakepass` data source instead,
 and said.

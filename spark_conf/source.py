@@ -1,5 +1,6 @@
 """`spark.read.format("lakepass")`: the native reader on the executors, as a Python data source.
- The driver opens the table, plans the scan and cuts it into tasks by bytes; each executor reads its tasks
+
+The driver opens the table, plans the scan and cuts it into tasks by bytes; each executor reads its tasks
 and renews credentials by itself. What travels is a task: files, a projection, and where credentials are
 asked for, which for a shared table is the profile's path or address. Neither the profile's token nor a
 vended credential is in it.
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from lakepass.reader.changes import Changes
     from lakepass.reader.scan import ScanTask
 
 FORMAT = "lakepass"
@@ -92,6 +94,12 @@ class LakepassDataSource(DataSource):
     def schema(self) -> StructType:
         """The table's columns, as Delta's own reader tells them, or those of the `columns` option."""
         table = self.parsed.reference.open()
+        if self.parsed.change_feed and (self.parsed.ending_version, self.parsed.ending_timestamp) != (
+            None,
+            None,
+        ):
+            # A feed that ends has the columns of the version it ends at.
+            return table_schema(changes_asked(table, self.parsed).metadata.schema_string, self.parsed)
         snapshot = table.snapshot(self.parsed.version, self.parsed.timestamp)
         self.version = snapshot.version
         return table_schema(snapshot.metadata.schema_string, self.parsed)
@@ -127,21 +135,13 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """The scan's tasks."""
         table = self.options.reference.open()
-        scan = self._changes(table) if self.options.change_feed else self._snapshot(table)
+        scan = changes_asked(table, self.options) if self.options.change_feed else self._snapshot(table)
         return plan(scan, self.options)
 
     def _snapshot(self, table: Table) -> Any:
         timestamp = self.options.timestamp if self.version is None else None
         snapshot = table.snapshot(self.version, timestamp)
         return snapshot.scan(read_columns(self.schema), self.filter)
-
-    def _changes(self, table: Table) -> Any:
-        return table.changes(
-            starting_version=self.options.starting_version,
-            ending_version=self.options.ending_version,
-            starting_timestamp=self.options.starting_timestamp,
-            ending_timestamp=self.options.ending_timestamp,
-        )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
@@ -156,6 +156,17 @@ class PushingReader(BatchReader):
         if not self.options.change_feed:
             self.filter = filter_text(filters)
         return filters
+
+
+def changes_asked(table: Table, options: Options) -> Changes:
+    """The change feed that the options ask for."""
+    changes: Changes = table.changes(
+        starting_version=options.starting_version,
+        ending_version=options.ending_version,
+        starting_timestamp=options.starting_timestamp,
+        ending_timestamp=options.ending_timestamp,
+    )
+    return changes
 
 
 def plan(scan: Any, options: Options) -> Sequence[InputPartition]:

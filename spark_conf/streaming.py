@@ -1,5 +1,6 @@
 """A stream of a table: what is in it at the start, then what each commit adds, each file exactly once.
- An offset is a place in the table's history: a version, whether its whole snapshot or only its commit is
+
+An offset is a place in the table's history: a version, whether its whole snapshot or only its commit is
 meant, and how many of its files came before. Spark writes offsets down before it reads, and asks for the
 same range again after a failure; the range names the same files then, because a snapshot's files are put in
 an order of their own.

@@ -1,5 +1,6 @@
 """A Spark job that outlives its credentials many times, on executors that are processes of their own.
- Run as a script with a JSON object: the table, the engine, how long each task dawdles, a folder for the
+
+Run as a script with a JSON object: the table, the engine, how long each task dawdles, a folder for the
 event log. Prints a JSON object with the rows it counted.
 """
 
