@@ -51,6 +51,14 @@ format: setup  ## format and fix what can be fixed
 fixtures: setup  ## write the fixture tables again with Spark (needs Java 17)
 	$(BIN)/python -m tests.tables.generator $(TABLES)
 
+BENCHES ?= log_replay scans client server vending spark
+
+bench: setup  ## ours beside its peers, measured on this machine (BENCHES="scans client" to choose; takes long)
+	for bench in $(BENCHES); do \
+	  arguments=$$(test $$bench = server && echo --own); \
+	  echo "== $$bench"; $(BIN)/python -m bench.$$bench $$arguments || exit 1; \
+	done
+
 docs: setup  ## the site in site/, with every link checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 

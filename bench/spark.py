@@ -2,7 +2,8 @@
 loopback.
 
     python -m bench.spark [--rows 3000000] [--small-files 1000] [--runs 2]
- One session reads each table in turn: all columns into Spark's no-op sink, one column of ten, and one
+
+One session reads each table in turn: all columns into Spark's no-op sink, one column of ten, and one
 column of a table of many small files; by directory with both, and by URL with the data source. The first
 run of each is thrown away. 30,000,000 rows are 1.4 GB. The start of the session is printed too. SeaweedFS
 is the store, since it serves faster than what reads it.
