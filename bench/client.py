@@ -24,6 +24,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from bench.memory import peak_mb
+
 FILE_ROWS = 100
 
 
@@ -139,14 +141,6 @@ def _measured(way: str, profile: str, name: str, runs: int) -> dict[str, float] 
     return {key: statistics.median(result[key] for result in results) for key in results[0]}
 
 
-def _peak_mb() -> int:
-    """Of this process alone; getrusage would begin with what the parent held when it forked."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) // 1024
-    return 0
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=10_000)
@@ -157,7 +151,7 @@ def main() -> None:
     if options.measure:
         way, profile, name = options.measure
         seconds, rows = WAYS[way](profile, name)
-        peak = _peak_mb()
+        peak = peak_mb()
         used = time.process_time()
         print(json.dumps({"seconds": seconds, "rows": rows, "peak_mb": peak, "cpu": used}))
         return

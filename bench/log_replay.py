@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.log_tables import main as make_tables
+from bench.memory import peak_mb
 
 KEPT = 0.01
 
@@ -121,18 +121,15 @@ def _run_one(task: str, peer: str, table: str) -> None:
     work = TASKS[task][peer]
     for module in PRELOADED.get(peer, [peer]):
         __import__(module)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start, worked = time.perf_counter(), time.process_time()
     result = work(table)
     seconds, worked = time.perf_counter() - start, time.process_time() - worked
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
         json.dumps(
             {
                 "seconds": seconds,
                 "cpu": worked,
-                "peak": peak / 1024,
-                "above": (peak - before) / 1024,
+                "peak": peak_mb(),
                 "result": result,
             }
         )

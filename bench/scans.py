@@ -15,7 +15,6 @@ import argparse
 import importlib
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.memory import peak_mb
 from bench.scan_tables import main as make_tables
 
 
@@ -126,14 +126,8 @@ def measure(reader: str, table: str, task: str) -> None:
     seconds = time.perf_counter() - start
     after = os.times()
     cpu = after.user - before.user + after.system - before.system
-    peak = _peak_mb()
+    peak = peak_mb()
     print(json.dumps({"seconds": seconds, "cpu": cpu, "peak_mb": peak, "rows": rows, "error": error}))
-
-
-def _peak_mb() -> float:
-    # Not ru_maxrss, which begins with the parent's memory.
-    match = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return int(match[1]) / 1024 if match else 0.0
 
 
 def run(directory: Path, count: int, runs: int, tasks: list[str]) -> None:
