@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _DEPTH = 2
 """Batches of each file that may wait to be taken."""
+_SAMPLED_ROWS = 16_384
 
 
 class Outputs(ABC):
@@ -69,7 +70,7 @@ class Outputs(ABC):
         variants = [name for name in table.schema.names if _has_variant(table.schema.field(name))]
         plain = table.drop_columns(variants)
         try:
-            frame: pd.DataFrame = plain.to_pandas(**options)
+            frame: pd.DataFrame = plain.to_pandas(**options) if options else _frame(plain)
         except (ValueError, OverflowError) as error:
             frame = _without_python_dates(plain, options, error)
         for name in variants:
@@ -122,6 +123,28 @@ class Outputs(ABC):
 
             with contextlib.closing(_generator(self._stream(depth=depth, done=done))) as batches:
                 yield from batches
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    """As `pa.Table.to_pandas`, which gives equal texts one object: where they are all different, looking each
+    up costs many times what making it does.
+    """
+    distinct = [name for name in table.schema.names if _hardly_repeats(table.column(name))]
+    if len(distinct) == table.num_columns:
+        return table.to_pandas(deduplicate_objects=not distinct)
+    frame: pd.DataFrame = table.drop_columns(distinct).to_pandas()
+    for name in distinct:
+        values = table.column(name).to_pandas(deduplicate_objects=False)
+        frame.insert(table.schema.get_field_index(name), name, values)
+    return frame
+
+
+def _hardly_repeats(column: Any) -> bool:
+    """Whether a column of texts has hardly any value twice, by its first rows."""
+    if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+        return False
+    first = column.slice(0, _SAMPLED_ROWS)
+    return len(first.unique()) > len(first) // 2
 
 
 def _without_python_dates(table: pa.Table, options: dict[str, Any], error: Exception) -> pd.DataFrame:

@@ -471,6 +471,34 @@ def test_pandas_gets_variants_as_python_values_at_every_level(tmp_path: Path) ->
     ]
 
 
+@pytest.mark.parametrize("columns", [None, ["text"], ["text", "bytes"], ["n", "few"], []])
+def test_pandas_gets_what_arrow_gives_whether_texts_repeat_or_not(
+    columns: list[str] | None, tmp_path: Path
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    kinds = {"text": "string", "n": "long", "few": "string", "bytes": "binary", "day": "date"}
+    written = Written(tmp_path / "t", [field(name, kind) for name, kind in kinds.items()])
+    for start in (0, 100):
+        written.add(
+            pa.table(
+                {
+                    "text": [None, *(f"text {start + number}" for number in range(99))],
+                    "n": list(range(100)),
+                    "few": ["a", "b", None, "a"] * 25,
+                    "bytes": [*(b"%d" % (start + number) for number in range(99)), None],
+                    "day": pa.array(range(100), pa.date32()),
+                }
+            )
+        )
+    scan = written.table().snapshot().scan(columns=columns)
+    frame = scan.to_pandas()
+    pandas.testing.assert_frame_equal(frame, scan.to_arrow().to_pandas())
+    if columns is None:
+        assert frame["few"].iloc[0] is frame["few"].iloc[3]
+        frame.loc[0, "text"] = "written"
+        assert frame["text"].iloc[0] == "written"
+
+
 def test_pandas_gets_dates_beyond_those_of_python(tmp_path: Path) -> None:
     written = Written(
         tmp_path / "t", [field("d", "date"), field("a", {"type": "array", "elementType": "date"})]
