@@ -22,7 +22,7 @@ from lakepass.reader.data.reading import ReadPlan, ScanFile
 from lakepass.reader.data.scan_files import length_of, scan_files
 from lakepass.reader.data.skipping import FileSkipping
 from lakepass.reader.data.streaming import Done, count_rows, stream
-from lakepass.reader.errors import CorruptTableError, DeltaError, FilterError
+from lakepass.reader.errors import CorruptTableError, DeltaError
 from lakepass.reader.expressions.tree import Predicate
 from lakepass.reader.log.changes import CommitActions
 from lakepass.reader.log.timeline import parse_version
@@ -34,6 +34,7 @@ from lakepass.reader.scan import (
     ScanTask,
     mapping_mode,
     parse_filter,
+    parse_limit,
     table_columns,
 )
 from lakepass.reader.types import LONG, STRING, TIMESTAMP, StructField, StructType
@@ -133,13 +134,11 @@ class Changes(Outputs):
         filter: Filter | Predicate | None = None,
         limit: int | None = None,
     ) -> None:
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-            raise FilterError(f"A limit is a number of rows, not {limit!r}.")
         self._source = source
         self._commits = commits
         self._metadata = metadata
         self._first_version = first_version
-        self.limit = limit
+        self.limit = parse_limit(limit)
         mapping = mapping_mode(source.protocol, source.metadata)
         table = table_columns(source.metadata.schema_string, mapping)
         taken = [name for name in _ADDED_NAMES if table.find(name) is not None]

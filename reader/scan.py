@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol, cast
+from operator import index
+from typing import Any, Literal, Protocol, SupportsIndex, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -82,10 +83,8 @@ class Scan(Outputs):
         limit: int | None = None,
         row_tracking: bool = False,
     ) -> None:
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-            raise FilterError(f"A limit is a number of rows, not {limit!r}.")
         self._source = source
-        self.limit = limit
+        self.limit = parse_limit(limit)
         mapping = mapping_mode(source.protocol, source.metadata)
         table = table_columns(source.metadata.schema_string, mapping)
         self.filter = parse_filter(filter, table)
@@ -218,6 +217,19 @@ class ScanTask(Outputs):
 
     def _total_bytes(self) -> int:
         return sum(length_of(each) for each in self.files)
+
+
+def parse_limit(limit: SupportsIndex | None) -> int | None:
+    """A number of rows; NumPy's integers are numbers too.
+
+    >>> parse_limit(3)
+    3
+    """
+    if limit is None:
+        return None
+    if isinstance(limit, bool) or not isinstance(limit, SupportsIndex) or index(limit) < 0:
+        raise FilterError(f"A limit is a number of rows, not {limit!r}.")
+    return index(limit)
 
 
 def parse_filter(text: Filter | Predicate | None, table: StructType) -> Predicate | None:

@@ -16,6 +16,7 @@ from lakepass.reader.errors import FilterError
 from lakepass.reader.expressions.casts import cast_array, castable
 from lakepass.reader.expressions.tree import (
     And,
+    Answer,
     Cast,
     Column,
     Comparison,
@@ -117,7 +118,9 @@ def any_of(parts: Sequence[Predicate]) -> Predicate:
 
 def condition(value: Value | Predicate) -> Predicate:
     """A value where a condition stands: it must be boolean."""
-    if not isinstance(value, Column | Literal | Cast):
+    if isinstance(value, Answer):
+        return value.condition
+    if not isinstance(value, Value):
         return value
     if value.type not in (BOOLEAN, VOID):
         raise FilterError(f"A condition is true or false, but {_shown(value)} is a {str(value.type)[:60]}.")
@@ -221,3 +224,5 @@ def _shown(value: Value) -> str:
             return repr(scalar.as_py()) if scalar.is_valid else "NULL"
         case Cast(child, delta):
             return f"cast({_shown(child)} as {delta})"
+        case Answer():
+            return "a condition"

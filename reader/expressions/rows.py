@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from lakepass.reader.expressions.casts import cast_array
 from lakepass.reader.expressions.tree import (
     And,
+    Answer,
     Cast,
     Column,
     Comparison,
@@ -73,6 +74,8 @@ def _value(node: Value, column: Callable[[Column], Rows]) -> Rows:
             return column(node)
         case Literal(scalar):
             return scalar
+        case Answer(condition):
+            return evaluate(condition, column)
         case Cast(child, delta):
             inner = _value(child, column)
             if isinstance(inner, pa.Scalar):

@@ -18,7 +18,7 @@ from sqlglot.errors import SqlglotError
 from lakepass.reader.errors import FilterError
 from lakepass.reader.expressions import building
 from lakepass.reader.expressions.names import resolve
-from lakepass.reader.expressions.tree import Cast, Column, Literal, Not, Or, Predicate, Value
+from lakepass.reader.expressions.tree import Answer, Literal, Not, Or, Predicate, Value
 from lakepass.reader.types import (
     BINARY,
     BOOLEAN,
@@ -155,9 +155,14 @@ class _Builder:
 
     def value(self, tree: Any) -> Value:
         found = self.node(tree)
-        if isinstance(found, Column | Literal | Cast):
+        if isinstance(found, Value):
             return found
-        raise FilterError(f"{tree.sql(dialect='spark')[:100]!r} is a condition and cannot be compared.")
+        if isinstance(tree, exp.Paren):
+            return Answer(found)
+        # `a = b in (1)` is read in one way by Spark and in another by sqlglot.
+        raise FilterError(
+            f"{tree.sql(dialect='spark')[:100]!r} is a condition that is used as a value; put it in parentheses."
+        )
 
     def condition(self, tree: Any) -> Predicate:
         return building.condition(self.node(tree))

@@ -122,7 +122,19 @@ class Truth:
     value: Value
 
 
-Value: TypeAlias = Column | Literal | Cast
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a condition used as a boolean value, as in `(a > 1) is null`."""
+
+    condition: Predicate
+
+    @property
+    def type(self) -> DeltaType:
+        """Always boolean."""
+        return BOOLEAN
+
+
+Value: TypeAlias = Column | Literal | Cast | Answer
 Predicate: TypeAlias = Comparison | In | Like | IsNull | And | Or | Not | Truth
 
 
@@ -136,7 +148,7 @@ def columns_of(node: Predicate | Value) -> Iterator[Column]:
             yield from columns_of(right)
         case Cast(child=child) | In(child=child) | Like(child=child) | IsNull(child) | Not(child):
             yield from columns_of(child)
-        case Truth(value):
+        case Truth(value) | Answer(value):
             yield from columns_of(value)
         case Literal():
             pass
@@ -144,7 +156,7 @@ def columns_of(node: Predicate | Value) -> Iterator[Column]:
 
 def type_of(node: Predicate | Value) -> DeltaType:
     """The type of a node's value; a condition is boolean."""
-    return node.type if isinstance(node, Column | Literal | Cast) else BOOLEAN
+    return node.type if isinstance(node, Value) else BOOLEAN
 
 
 def like_regex(pattern: str, escape: str) -> tuple[str, str]:

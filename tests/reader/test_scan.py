@@ -65,7 +65,10 @@ def test_a_field_of_a_struct_is_asked_for_by_its_path(tmp_path: Path) -> None:
         ({"filter": [("id", "in", 3)]}, "list of values"),
         ({"filter": ["id"]}, "tuple"),
         ({"filter": 7}, "SQL text"),
+        ({"filter": "true = id in (1)"}, "parentheses"),
         ({"limit": -1}, "number of rows"),
+        ({"limit": True}, "number of rows"),
+        ({"limit": 1.5}, "number of rows"),
     ],
 )
 def test_what_cannot_be_is_said(arguments: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -83,6 +86,7 @@ def test_a_limit_stops_before_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert scan.to_arrow().num_rows == 15
     assert scan.count() == 15
     assert written.table().snapshot().scan(limit=0).to_arrow().num_rows == 0
+    assert written.table().snapshot().scan(limit=np.int64(3)).to_arrow().num_rows == 3
 
 
 def test_no_columns_still_count(tmp_path: Path) -> None:

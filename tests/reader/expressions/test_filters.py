@@ -135,6 +135,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
         ("true", [0, 1, 2, 3]),
         ("null", []),
         ("i = 1 or null", [0]),
+        ("(i > 1) is null", [2]),
+        ("(i > 1) is not true", [0, 2, 3]),
+        ("(i = 1) = b", [0, 1]),
+        ("(i = 1) <=> (b and i = 1)", [0, 1, 2, 3]),
+        ("not ((i > 1 or b) is null)", [0, 1, 3]),
+        ("cast((i > 1) as string) in ('true')", [1]),
     ],
 )  # fmt: skip
 def test_a_filter_keeps_the_rows_that_spark_keeps(table: Table, text: str, rows: list[int] | None) -> None:
