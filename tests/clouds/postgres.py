@@ -1,5 +1,5 @@
-"""PostgreSQL from the machine: `initdb` into a folder of the run, one server on loopback and on a UNIX
-socket.
+"""PostgreSQL, from the machine or from PyPI: `initdb` into a folder of the run, one server on loopback and
+on a UNIX socket.
 
 PostgreSQL refuses to run as root; there it runs as the machine's `postgres` user, or `nobody`. Each test
 takes a database of its own with `create_database`.
@@ -20,9 +20,7 @@ import psycopg
 
 from lakepass.cli.demo.keeper import Server, free_port, keep
 from tests.clouds.run import Run, Unavailable
-
-# Debian keeps the server's programs off the PATH.
-_DEBIAN = Path("/usr/lib/postgresql")
+from tests.toolchain import postgres_programs
 
 
 @dataclass(frozen=True)
@@ -52,9 +50,9 @@ class Postgres:
         return self.url(database)
 
 
-def start(run: Run) -> Postgres:
+def start(run: Run, programs: Path | None = None) -> Postgres:
     """Make a cluster and start it; it is gone with the run, so nothing is flushed to disk."""
-    programs = _programs()
+    programs = programs or postgres_programs()
     user = _unprivileged_user()
     folder = run.folder / "postgres"
     folder.mkdir()
@@ -102,16 +100,6 @@ def stop(store: Postgres) -> None:
     """End it before the run does."""
     for server in store.servers:
         server.stop()
-
-
-def _programs() -> Path:
-    found = shutil.which("initdb")
-    if found is not None and shutil.which("postgres") is not None:
-        return Path(found).resolve().parent
-    installed = sorted(_DEBIAN.glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
-    if installed:
-        return installed[-1].parent
-    raise Unavailable("PostgreSQL is not installed (no initdb on the PATH or below /usr/lib/postgresql)")
 
 
 def _unprivileged_user() -> str | None:
