@@ -161,7 +161,7 @@ class _Builder:
             return Answer(found)
         # `a = b in (1)` is read in one way by Spark and in another by sqlglot.
         raise FilterError(
-            f"{tree.sql(dialect='spark')[:100]!r} is a condition that is used as a value; put it in parentheses."
+            f"{tree.sql(dialect='spark')[:100]!r} is a condition used as a value; put it in parentheses."
         )
 
     def condition(self, tree: Any) -> Predicate:
