@@ -86,7 +86,8 @@ def test_a_limit_stops_before_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert scan.to_arrow().num_rows == 15
     assert scan.count() == 15
     assert written.table().snapshot().scan(limit=0).to_arrow().num_rows == 0
-    assert written.table().snapshot().scan(limit=np.int64(3)).to_arrow().num_rows == 3
+    three: Any = np.int64(3)
+    assert written.table().snapshot().scan(limit=three).to_arrow().num_rows == 3
 
 
 def test_no_columns_still_count(tmp_path: Path) -> None:
