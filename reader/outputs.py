@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _DEPTH = 2
 """Batches of each file that may wait to be taken."""
-_SAMPLED_ROWS = 16_384
+_PIECES, _PIECE = 32, 1_000
+"""How many pieces of how many rows tell whether the texts of a column repeat."""
 
 
 class Outputs(ABC):
@@ -140,11 +141,17 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 
 
 def _hardly_repeats(column: Any) -> bool:
-    """Whether a column of texts has hardly any value twice, by its first rows."""
+    """Whether a column of texts has hardly any value twice, by a sample of its rows."""
     if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
         return False
-    first = column.slice(0, _SAMPLED_ROWS)
-    return len(first.unique()) > len(first) // 2
+    step = max(len(column) // _PIECES, _PIECE)
+    pieces = [column.slice(start, _PIECE) for start in range(0, len(column), step)]
+    sample = pa.chunked_array([chunk for piece in pieces for chunk in piece.chunks], column.type).drop_null()
+    repeated = len(sample) - len(sample.unique())
+    # How many values there must be for so few repetitions in a sample, as with birthdays: where each is there
+    # more than a few times, one object for all of them saves more than it costs.
+    values = len(sample) ** 2 / (2 * max(repeated, 1))
+    return 10 * repeated < len(sample) and 2 * values > len(column)
 
 
 def _without_python_dates(table: pa.Table, options: dict[str, Any], error: Exception) -> pd.DataFrame:

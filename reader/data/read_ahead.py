@@ -1,7 +1,8 @@
 """Reads several files at once, ahead of whoever consumes the rows, within bounds.
 
 Each file has its own short queue; batches come out in the order of the files. A worker whose queue is full
-waits, so memory is a few batches for each worker however large the table is.
+waits, and no file is begun while those that were begun and not yet taken fill the room there is, so memory is
+a few batches for each of them however large the table is, and however many files it has.
 """
 
 from __future__ import annotations
@@ -10,26 +11,32 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
 _END = object()
 
 
-def workers_for(remote: bool) -> int:
-    """How many files to read at once: one for each core, more where a request waits for the network."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(2, cores) if not remote else max(4, cores)
+class Source(NamedTuple, Generic[T]):
+    """Something to read, and how much of the room it takes until all of it was taken."""
+
+    open: Callable[[], Iterator[T]]
+    weight: int = 1
 
 
-def read_ahead(sources: Iterable[Callable[[], Iterator[T]]], workers: int, depth: int | None) -> Iterator[T]:
+def cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def read_ahead(sources: Iterable[Source[T]], workers: int, depth: int | None, room: int) -> Iterator[T]:
     """What the sources give, source after source; up to `workers` of them run, `depth` items ahead each.
 
-    >>> list(read_ahead([lambda: iter("ab"), lambda: iter("cd")], workers=2, depth=1))
+    >>> list(read_ahead([Source(lambda: iter("ab")), Source(lambda: iter("cd"))], workers=2, depth=1, room=2))
     ['a', 'b', 'c', 'd']
     """
-    reading = _Reading(iter(sources), depth)
+    reading = _Reading(iter(sources), depth, room)
     threads = [
         threading.Thread(target=reading.work, name=f"lakepass-read-{index}", daemon=True)
         for index in range(workers)
@@ -45,11 +52,12 @@ def read_ahead(sources: Iterable[Callable[[], Iterator[T]]], workers: int, depth
 
 
 class _Reading(Generic[T]):
-    def __init__(self, sources: Iterator[Callable[[], Iterator[T]]], depth: int | None) -> None:
+    def __init__(self, sources: Iterator[Source[T]], depth: int | None, room: int) -> None:
         self._sources = sources
         self._depth = depth
+        self._room = room
         self._changed = threading.Condition()
-        self._queues: deque[deque[object]] = deque()
+        self._queues: deque[tuple[deque[object], int]] = deque()
         self._exhausted = False
         self._stopped = False
 
@@ -57,7 +65,7 @@ class _Reading(Generic[T]):
         while (opened := self._next()) is not None:
             queue, source = opened
             try:
-                batches = source()
+                batches = source.open()
                 try:
                     for item in batches:
                         if not self._put(queue, item):
@@ -78,15 +86,18 @@ class _Reading(Generic[T]):
                     raise item.error
                 yield item  # type: ignore[misc]  # a queue holds items and the two marks
             with self._changed:
-                self._queues.popleft()
+                self._room += self._queues.popleft()[1]
+                self._changed.notify_all()
 
     def stop(self) -> None:
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
-    def _next(self) -> tuple[deque[object], Callable[[], Iterator[T]]] | None:
+    def _next(self) -> tuple[deque[object], Source[T]] | None:
         with self._changed:
+            while self._room <= 0 and not self._stopped and not self._exhausted:
+                self._changed.wait()
             if self._stopped or self._exhausted:
                 return None
             queue: deque[object] = deque()
@@ -100,10 +111,11 @@ class _Reading(Generic[T]):
                 # Planning runs here too, and its errors belong to the consumer.
                 self._exhausted = True
                 queue.append(_Failure(error))
-                self._queues.append(queue)
+                self._queues.append((queue, 0))
                 self._changed.notify_all()
                 return None
-            self._queues.append(queue)
+            self._room -= source.weight
+            self._queues.append((queue, source.weight))
             self._changed.notify_all()
             return queue, source
 
@@ -113,7 +125,7 @@ class _Reading(Generic[T]):
                 if self._exhausted or self._stopped:
                     return None
                 self._changed.wait()
-            return self._queues[0]
+            return self._queues[0][0]
 
     def _put(self, queue: deque[object], item: object, *, always: bool = False) -> bool:
         with self._changed:

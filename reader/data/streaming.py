@@ -10,10 +10,13 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from lakepass.reader.data.files import COLLECTED, STREAMED, BatchSize
-from lakepass.reader.data.read_ahead import read_ahead, workers_for
+from lakepass.reader.data.read_ahead import Source, cores, read_ahead
 from lakepass.reader.data.reading import FileReader, ReadPlan, ScanFile
+from lakepass.reader.data.scan_files import length_of
 
 _FEW_ROWS = 10_000
+_LIGHT, _HEAVY = 1 << 20, 16 << 20
+"""How small and how large a file counts in the room that files being read share."""
 
 Done: TypeAlias = Callable[[ScanFile], None]
 """Called for each file, or piece of one, when its rows were all given."""
@@ -39,10 +42,12 @@ def stream(
         size = BatchSize(max(limit, 1), STREAMED.bytes, paged=True)
     sources = (_source(plan, file, size, done) for plan, file in itertools.chain(first, waiting))
     if len(first) == 1:
-        rows = next(sources)()
+        rows = next(sources).open()
     else:
+        # Requests for small files are mostly waiting, so many are made at once; of large files a few.
         remote = not first[0][1].path.startswith("file:")
-        rows = read_ahead(sources, workers_for(remote), depth)
+        workers = max(16, cores()) if remote else max(2, cores())
+        rows = read_ahead(sources, workers, depth, room=max(4, cores()) * _HEAVY)
     left = limit
     try:
         for batch in rows:
@@ -65,12 +70,10 @@ def count_rows(files: Iterable[tuple[ReadPlan, ScanFile]], limit: int | None) ->
     return sum(batch.num_rows for batch in stream(bare, limit, depth=2))
 
 
-def _source(
-    plan: ReadPlan, file: ScanFile, size: BatchSize, done: Done | None
-) -> Callable[[], Iterator[pa.RecordBatch]]:
+def _source(plan: ReadPlan, file: ScanFile, size: BatchSize, done: Done | None) -> Source[pa.RecordBatch]:
     def batches() -> Iterator[pa.RecordBatch]:
         yield from (batch for batch in FileReader(plan, file, size).batches() if batch.num_rows)
         if done is not None:
             done(file)
 
-    return batches
+    return Source(batches, min(max(length_of(file), _LIGHT), _HEAVY))

@@ -79,7 +79,7 @@ class HttpStorage:
                 time.sleep(wait * (0.5 + random.random() / 2))  # noqa: S311
             address = self._addresses.get(path, path).partition("#")[0]
             try:
-                with self._http().stream("GET", address, headers=_range_header(offset, length)) as answer:
+                with self._http().stream("GET", address, headers=_headers(offset, length)) as answer:
                     if answer.status_code in (200, 206):
                         return _body(path, answer, offset, length, limit)
                     status = answer.status_code
@@ -115,10 +115,14 @@ class HttpStorage:
             return self._client
 
 
-def _range_header(offset: int, length: int | None) -> dict[str, str]:
-    if length is None:
-        return {"Range": f"bytes={offset}-"} if offset else {}
-    return {"Range": f"bytes={offset}-{offset + length - 1}"}
+def _headers(offset: int, length: int | None) -> dict[str, str]:
+    # Ranges and sizes are those of the file itself, never of a compressed form of it.
+    headers = {"Accept-Encoding": "identity"}
+    if length is not None:
+        headers["Range"] = f"bytes={offset}-{offset + length - 1}"
+    elif offset:
+        headers["Range"] = f"bytes={offset}-"
+    return headers
 
 
 def _body(
@@ -127,17 +131,27 @@ def _body(
     """The bytes asked for, whether the server knows ranges or sends the whole file."""
     whole = answer.status_code == 200
     size = _size(answer)
+    start = answer.headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
+    if not whole and start.isdigit() and int(start) != offset:
+        raise StorageError(
+            f"Cannot read {shown_address(path)}: bytes from {offset} on were asked for, and the server sent "
+            f"those from {start} on. A proxy or cache on the way mixes up ranges; read around it."
+        )
     skip = offset if whole else 0
-    wanted = length if length is not None else None
-    found = bytearray()
+    pieces: list[bytes] = []
+    held = 0
     for chunk in answer.iter_raw():
-        found += chunk[skip:]
+        piece = chunk[skip:]
         skip = max(skip - len(chunk), 0)
-        if wanted is not None and len(found) >= wanted:
+        pieces.append(piece)
+        held += len(piece)
+        # What follows in a whole file was not asked for; the end of a range keeps the connection open.
+        if whole and length is not None and held >= length:
             break
-        if len(found) > limit:
-            raise TooLargeError(shown_address(path), max(size, len(found)), limit)
-    return bytes(found[:wanted] if wanted is not None else found), size
+        if held > limit:
+            raise TooLargeError(shown_address(path), max(size, held), limit)
+    data = b"".join(pieces)
+    return data if length is None else data[:length], size
 
 
 def _size(answer: httpx.Response) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.server
 import io
 import pickle
@@ -36,6 +37,9 @@ class Server(http.server.ThreadingHTTPServer):
     trouble: list[int | str]
     asked: list[str]
     knows_ranges = True
+    compresses = False
+    wrong_by = 0
+    connections = 0
 
     @property
     def address(self) -> str:
@@ -45,6 +49,10 @@ class Server(http.server.ThreadingHTTPServer):
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.connections += 1
 
     def do_GET(self) -> None:
         self.server.asked.append(self.path)
@@ -70,11 +78,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
         if wanted is None or not self.server.knows_ranges:
             return self._answer(200, DATA)
-        start, end = int(wanted[1]), int(wanted[2] or len(DATA) - 1)
+        start, end = (int(each or len(DATA) - 1) + self.server.wrong_by for each in wanted.groups())
         return self._answer(206, DATA[start : end + 1], f"bytes {start}-{end}/{len(DATA)}")
 
     def _answer(self, status: int, body: bytes, content_range: str | None = None) -> None:
         self.send_response(status)
+        if self.server.compresses and "gzip" in self.headers.get("Accept-Encoding", ""):
+            self.send_header("Content-Encoding", "gzip")
+            body = gzip.compress(body)
         self.send_header("Content-Length", str(len(body)))
         if content_range:
             self.send_header("Content-Range", content_range)
@@ -111,6 +122,29 @@ def test_reads(server: Server, knows_ranges: bool) -> None:
     assert storage.read(path, offset=len(DATA) - 10) == DATA[-10:]
     assert storage.read(path, length=0) == b""
     assert all("#" not in asked and "file-7" not in asked for asked in server.asked)
+
+
+def test_one_connection_serves_many_ranges(server: Server) -> None:
+    storage = HttpStorage()
+    for offset in range(0, 1000, 100):
+        assert (
+            storage.read(f"{server.address}?sig=ok", offset=offset, length=50) == DATA[offset : offset + 50]
+        )
+    assert len(server.asked) == 10
+    assert server.connections == 1
+
+
+def test_a_server_that_compresses_is_not_asked_to(server: Server) -> None:
+    server.compresses = True
+    storage = HttpStorage()
+    assert storage.read(f"{server.address}?sig=ok") == DATA
+    assert storage.read(f"{server.address}?sig=ok", offset=100, length=50) == DATA[100:150]
+
+
+def test_another_range_than_was_asked_for_is_refused(server: Server) -> None:
+    server.wrong_by = 7
+    with pytest.raises(StorageError, match="from 100 on were asked for, and the server sent those from 107"):
+        HttpStorage().read(f"{server.address}?sig=ok", offset=100, length=50)
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -504,6 +504,20 @@ def test_pandas_gets_what_arrow_gives_whether_texts_repeat_or_not(
         assert frame["text"].iloc[0] == "written"
 
 
+def test_pandas_shares_texts_that_repeat_and_no_others(tmp_path: Path) -> None:
+    written = Written(tmp_path / "t", [field(name, "string") for name in ("own", "common", "empty")])
+    count = 50_000
+    for file in range(2):
+        rows = [min(row, count - 501) for row in range(count)]
+        own = pa.array([f"row {row} of {file}" if row % 2 else None for row in rows])
+        common = pa.array([f"customer {row % 15_000}" for row in range(count)])
+        written.add(pa.table({"own": own, "common": common, "empty": pa.nulls(count, pa.string())}))
+    frame = written.table().to_pandas()
+    assert len({id(each) for each in frame["common"]}) == 15_000
+    values = frame["own"].dropna()
+    assert len({id(each) for each in values}) == len(values) > values.nunique()
+
+
 def test_pandas_gets_dates_beyond_those_of_python(tmp_path: Path) -> None:
     written = Written(
         tmp_path / "t", [field("d", "date"), field("a", {"type": "array", "elementType": "date"})]
