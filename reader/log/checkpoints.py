@@ -172,14 +172,30 @@ class CheckpointReader:
 
 
 def _present(file: pq.ParquetFile, columns: list[str], *, as_json: bool) -> list[str]:
-    """Those of the leaves that the file has; of statistics in two forms the wanted one."""
+    """Those of the leaves that the file has; of statistics in two forms the wanted one, if no file lacks it."""
     known = [file.schema.column(index).path for index in range(len(file.schema))]
     present = [name for name in columns if any(path == name or path.startswith(name + ".") for path in known)]
     parsed = [name for name in present if name.startswith(PARSED_STATS)]
     if JSON_STATS in present and parsed:
-        unwanted = parsed if as_json else [JSON_STATS]
-        return [name for name in present if name not in unwanted]
+        first, others = (JSON_STATS, parsed) if as_json else (f"{PARSED_STATS}.numRecords", [JSON_STATS])
+        if _as_often(file, first, "add.path"):
+            return [name for name in present if name not in others]
     return present
+
+
+def _as_often(file: pq.ParquetFile, leaf: str, other: str) -> bool:
+    """Whether the footer says that a leaf has as many values as another one."""
+    for index in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(index)
+        nulls = {leaf: -1, other: -2}
+        for number in range(group.num_columns):
+            column = group.column(number)
+            stats = column.statistics if column.path_in_schema in nulls else None
+            if stats is not None and stats.has_null_count:
+                nulls[column.path_in_schema] = stats.null_count
+        if nulls[leaf] != nulls[other]:
+            return False
+    return True
 
 
 def _lacks(group: pq.RowGroupMetaData, action: str) -> bool:

@@ -117,11 +117,18 @@ class FileColumns:
     def _stats(self, action: ArrowArray) -> ArrowArray:
         json = _conform(logged_field(action, "stats"), pa.string(), len(action))
         parsed = logged_field(action, "stats_parsed")
+        if parsed is not None and not pa.types.is_struct(parsed.type):
+            parsed = None
         if self.stats == "json" or self.stats is None:
-            return json if parsed is None else stats_as_json(parsed)
-        if parsed is None or not pa.types.is_struct(parsed.type):
+            return json if parsed is None else compute.coalesce(json, stats_as_json(parsed))
+        if parsed is None:
             return parse_json_stats(json, self.stats)
-        return conform_stats(parsed, self.stats)
+        conformed = conform_stats(parsed, self.stats)
+        # A writer may have parsed the statistics of some files only.
+        rest = compute.if_else(parsed.is_valid(), None, json)
+        if rest.null_count == len(rest):
+            return conformed
+        return compute.if_else(parsed.is_valid(), conformed, parse_json_stats(rest, self.stats))
 
 
 def _leaf_names(prefix: str, fields: list[Any]) -> Iterator[str]:

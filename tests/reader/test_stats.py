@@ -111,7 +111,8 @@ def test_a_text_is_read_the_same_in_whatever_company(texts: list[str | None]) ->
 
 def test_parsed_statistics_of_a_checkpoint(tmp_path: Path) -> None:
     folder = LogFolder(tmp_path / "table").create(add("a"))
-    file = folder.checkpoint(0, protocol(), metadata(), add("a"), add("b"))
+    text = '{"numRecords":3,"minValues":{"id":9}}'
+    file = folder.checkpoint(0, protocol(), metadata(), add("a"), add("b"), add("c", stats=text))
     table = pq.read_table(file)
     kind = pa.struct(
         [("numRecords", pa.int64()), ("minValues", pa.struct([("id", pa.int32()), ("x", pa.string())]))]
@@ -128,4 +129,11 @@ def test_parsed_statistics_of_a_checkpoint(tmp_path: Path) -> None:
     )
     (batch,) = folder.table().snapshot().file_batches(stats=wanted)
     found = {row["path"]: row["stats"] for row in batch.to_pylist()}
-    assert found == {"a": {"numRecords": 5, "minValues": {"id": 7, "new": None}}, "b": None}
+    assert found == {
+        "a": {"numRecords": 5, "minValues": {"id": 7, "new": None}},
+        "b": None,
+        "c": {"numRecords": 3, "minValues": {"id": 9, "new": None}},
+    }
+    (batch,) = folder.table().snapshot().file_batches(stats="json")
+    texts = {row["path"]: row["stats"] for row in batch.to_pylist()}
+    assert texts == {"a": '{"numRecords":5,"minValues":{"id":7}}', "b": None, "c": text}
