@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +22,7 @@ from lakepass.reader.log.files import JSON_STATS, PARSED_STATS, FileColumns
 from lakepass.reader.log.lines import actions, pieces
 from lakepass.reader.log.names import SIDECAR_DIRECTORY
 from lakepass.reader.log.segment import Checkpoint
+from lakepass.reader.paths import resolve
 from lakepass.reader.storage import FileStatus, Storage
 from lakepass.reader.storage.local import LocalStorage
 
@@ -103,17 +103,17 @@ class CheckpointReader:
     def _sidecar(self, row: Row) -> FileStatus:
         where = self._checkpoint.files[0].status.path
         sidecar = Sidecar.parse(row, where)
+        if sidecar.size < 0:
+            raise _damaged(where, f"it gives the sidecar {sidecar.path[:200]!r} {sidecar.size} bytes")
+        # A name as a rule; a whole path is allowed, to a file of this directory all the same.
+        is_name = "/" not in sidecar.path
+        path = resolve(self._root, f"{SIDECAR_DIRECTORY}/{sidecar.path}" if is_name else sidecar.path)
         directory = self._root.join(SIDECAR_DIRECTORY)
-        name = unquote(sidecar.path)
-        if "/" in name:
-            parent, _, name = name.rpartition("/")
-            if not directory.endswith(parent.removeprefix("file:").lstrip("/")):
-                raise PathRefusedError(
-                    f"Refused the sidecar {sidecar.path!r} of {where}: it is not in {directory}."
-                )
-        if name in ("", ".", "..") or sidecar.size < 0:
-            raise _damaged(where, f"it names the sidecar {sidecar.path!r}")
-        return FileStatus(f"{directory}/{name}", sidecar.size, 0)
+        if path.rpartition("/")[0] != directory:
+            raise PathRefusedError(
+                f"Refused the sidecar {sidecar.path[:200]!r} of {where}: it is not in {directory}."
+            )
+        return FileStatus(path, sidecar.size, 0)
 
     def _file_rows(self, status: FileStatus, names: Sequence[str]) -> Iterator[tuple[str, Row]]:
         if status.path.endswith(".json"):
@@ -172,7 +172,7 @@ class CheckpointReader:
 
 
 def _present(file: pq.ParquetFile, columns: list[str], *, as_json: bool) -> list[str]:
-    """Those of the leaves that the file has; of statistics in two forms the wanted one, if no file lacks it."""
+    """Those of the leaves that the file has; of statistics in two forms the wanted one, if it is complete."""
     known = [file.schema.column(index).path for index in range(len(file.schema))]
     present = [name for name in columns if any(path == name or path.startswith(name + ".") for path in known)]
     parsed = [name for name in present if name.startswith(PARSED_STATS)]
@@ -190,7 +190,7 @@ def _as_often(file: pq.ParquetFile, leaf: str, other: str) -> bool:
         nulls = {leaf: -1, other: -2}
         for number in range(group.num_columns):
             column = group.column(number)
-            stats = column.statistics if column.path_in_schema in nulls else None
+            stats: Any = column.statistics if column.path_in_schema in nulls else None
             if stats is not None and stats.has_null_count:
                 nulls[column.path_in_schema] = stats.null_count
         if nulls[leaf] != nulls[other]:

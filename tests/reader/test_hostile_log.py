@@ -337,7 +337,8 @@ def test_a_log_without_protocol(folder: LogFolder) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["../../secret.parquet", "/etc/passwd", "s3://other/x.parquet", "a/b.parquet", "..", ""]
+    "path",
+    ["../../secret.parquet", "/etc/passwd", "s3://other/x.parquet", "a/b.parquet", "s/b.parquet", "..", ""],
 )
 def test_sidecars_elsewhere_are_refused(folder: LogFolder, path: str) -> None:
     folder.create(features=["v2Checkpoint"])

@@ -124,6 +124,15 @@ def test_v2_checkpoint_without_sidecars(folder: LogFolder, form: str) -> None:
     assert folder.files() == ["a", "b"]
 
 
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}", "file://localhost{}"])
+def test_a_sidecar_may_be_named_by_its_whole_path(folder: LogFolder, form: str) -> None:
+    folder.create(add("a"), features=["v2Checkpoint"])
+    part = folder.sidecar(add("a"))
+    part["sidecar"]["path"] = form.format(folder.log / "_sidecars" / part["sidecar"]["path"])
+    folder.checkpoint(0, {"checkpointMetadata": {"version": 0}}, protocol("v2Checkpoint"), metadata(), part)
+    assert folder.files() == ["a"]
+
+
 def test_a_classic_name_may_hold_a_v2_checkpoint(folder: LogFolder) -> None:
     folder.create(add("a"), features=["v2Checkpoint"])
     part = folder.sidecar(add("a"))
