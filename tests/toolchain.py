@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.clouds.run import Unavailable
-from tests.clouds.tools import python_environment
+from tests.clouds.tools import call, installed, python_environment
 
 JAVA_VERSIONS = (17, 21)
 """What Spark 4 runs on."""
@@ -62,6 +62,19 @@ def node() -> Node:
             f"no Node.js {NODE_OLDEST} or newer on the machine, and the one from PyPI does not run"
         )
     return Node(brought, (brought, str(folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")))
+
+
+def npm_package(name: str, source: Path) -> Path:
+    """A folder with a copy of `source` and what its package-lock.json names, installed by npm."""
+    files = sorted(source.iterdir())
+
+    def install(folder: Path) -> None:
+        for file in files:
+            shutil.copy(file, folder)
+        npm = [*node().npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        call(npm, f"{name} could not be installed from npm", folder=folder)
+
+    return installed(name, "".join(file.read_text() for file in files), install)
 
 
 def postgres_programs() -> Path:

@@ -36,7 +36,7 @@ from lakepass.reader.location import Location
 from tests import toolchain
 from tests.clouds.gates.azure import Settings
 from tests.clouds.run import Run
-from tests.clouds.tools import ROOT, call, installed
+from tests.clouds.tools import ROOT
 
 PACKAGE = Path(__file__).with_name("npm")
 ACCOUNT = "lakeaccount"
@@ -124,7 +124,15 @@ class Azurite:
 def start(run: Run) -> Azurite:
     """Start Azurite and its gate with an empty account."""
     node = toolchain.node()
-    program = _installed(node) / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
+    program = (
+        toolchain.npm_package("azurite", PACKAGE)
+        / "node_modules"
+        / "azurite"
+        / "dist"
+        / "src"
+        / "blob"
+        / "main.js"
+    )
     folder = run.folder / "azurite"
     folder.mkdir()
     authority = trustme.CA()
@@ -195,16 +203,6 @@ def start_gate(name: str, settings: Mapping[str, Any], run: Run) -> Server:
         environment={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
         abrupt=True,
     )
-
-
-def _installed(node: toolchain.Node) -> Path:
-    def install(folder: Path) -> None:
-        for name in ("package.json", "package-lock.json"):
-            (folder / name).write_bytes((PACKAGE / name).read_bytes())
-        npm = [*node.npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        call(npm, "Azurite could not be installed from npm", folder=folder)
-
-    return installed("azurite", (PACKAGE / "package-lock.json").read_text(), install)
 
 
 def _account_sas(key: str) -> str:
