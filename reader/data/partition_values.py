@@ -99,7 +99,8 @@ def parse_timestamp(text: str, *, zone: bool = True) -> int:
     (1, 0)
     """
     match = _TIMESTAMP.fullmatch(text.strip())
-    if match is None or (match[6] and not zone):
+    # UTC behind a time that has no zone says nothing else; another zone would.
+    if match is None or (match[6] not in (None, "Z", "UTC", "+00:00") and not zone):
         raise ValueError(text)
     days = parse_date(match[1])
     hour, minute, second = int(match[2] or 0), int(match[3] or 0), int(match[4] or 0)

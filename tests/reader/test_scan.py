@@ -284,6 +284,7 @@ PARTITIONS: list[tuple[str, str, Any]] = [
     ("timestamp", "2024-02-29 12:30:00.123456", dt.datetime(2024, 2, 29, 12, 30, 0, 123456, tzinfo=dt.UTC)),
     ("timestamp", "2024-02-29T12:30:00.123456Z", dt.datetime(2024, 2, 29, 12, 30, 0, 123456, tzinfo=dt.UTC)),
     ("timestamp_ntz", "1024-02-29 12:30:00", dt.datetime(1024, 2, 29, 12, 30)),
+    ("timestamp_ntz", "2024-02-29T12:30:00Z", dt.datetime(2024, 2, 29, 12, 30)),
     ("decimal(38,18)", "-0.000000000000000001", Decimal("-1E-18")),
     ("binary", "\u0001\u0002\u0003", b"\x01\x02\x03"),
     ("integer", "", None),
@@ -315,10 +316,13 @@ def test_partition_values_of_every_type(index: int, tmp_path: Path) -> None:
         ("boolean", "2"),
         ("decimal(10,2)", "Infinity"),
         ("timestamp", "999999-01-01 00:00:00"),
+        ("timestamp_ntz", "2024-02-29T12:30:00+02:00"),
     ],
 )
 def test_a_partition_value_of_another_type_is_refused(kind: str, text: str, tmp_path: Path) -> None:
-    written = Written(tmp_path / "t", [field("p", kind), field("x", "long")], partitions=["p"])
+    written = Written(
+        tmp_path / "t", [field("p", kind), field("x", "long")], partitions=["p"], features=["timestampNtz"]
+    )
     written.add(pa.table({"x": [1]}), values={"p": text})
     with pytest.raises(CorruptTableError, match="partition column 'p'"):
         written.table().to_arrow()
