@@ -92,15 +92,24 @@ def parse_date(text: str) -> int:
     return dt.date(within + 1, month, day).toordinal() - 719163 + cycles * 146097
 
 
-def parse_timestamp(text: str, *, zone: bool = True) -> int:
+def parse_timestamp(text: str) -> int:
     """Microseconds since the epoch. Without a zone in the text it is UTC.
 
     >>> parse_timestamp("1970-01-01 00:00:00.000001"), parse_timestamp("1970-01-01T01:00:00+01:00")
     (1, 0)
     """
+    clock, offset = parse_clock(text)
+    return clock - offset
+
+
+def parse_clock(text: str) -> tuple[int, int]:
+    """What a clock shows, as microseconds since the epoch, and how far it is ahead of UTC.
+
+    >>> parse_clock("1970-01-01T01:00:00+01:00")
+    (3600000000, 3600000000)
+    """
     match = _TIMESTAMP.fullmatch(text.strip())
-    # UTC behind a time that has no zone says nothing else; another zone would.
-    if match is None or (match[6] not in (None, "Z", "UTC", "+00:00") and not zone):
+    if match is None:
         raise ValueError(text)
     days = parse_date(match[1])
     hour, minute, second = int(match[2] or 0), int(match[3] or 0), int(match[4] or 0)
@@ -108,11 +117,11 @@ def parse_timestamp(text: str, *, zone: bool = True) -> int:
         raise ValueError(text)
     micros = int((match[5] or "").ljust(6, "0")[:6])
     total = days * _DAY_US + (hour * 3600 + minute * 60 + second) * 1_000_000 + micros
-    offset = match[6]
-    if offset and offset[0] in "+-":
-        minutes = int(offset[1:3]) * 60 + int(offset[-2:])
-        total -= (minutes if offset[0] == "+" else -minutes) * 60_000_000
-    return total
+    zone = match[6]
+    if not zone or zone[0] not in "+-":
+        return total, 0
+    minutes = int(zone[1:3]) * 60 + int(zone[-2:])
+    return total, (minutes if zone[0] == "+" else -minutes) * 60_000_000
 
 
 def _carrier(delta: DeltaType) -> pa.DataType:
@@ -151,5 +160,9 @@ def _parse(text: str, delta: DeltaType) -> Any:
     if delta == TIMESTAMP:
         return parse_timestamp(text)
     if delta == TIMESTAMP_NTZ:
-        return parse_timestamp(text, zone=False)
+        clock, offset = parse_clock(text)
+        # UTC behind a time that has no zone says nothing else; another zone would.
+        if offset:
+            raise ValueError(text)
+        return clock
     raise ValueError(text)

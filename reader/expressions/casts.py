@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakepass.reader.data.partition_values import WIDE, parse_date, parse_timestamp
+from lakepass.reader.data.partition_values import WIDE, parse_clock, parse_date, parse_timestamp
 from lakepass.reader.errors import FilterError
 from lakepass.reader.types import (
     BINARY,
@@ -112,8 +112,11 @@ def _from_text(array: Any, new: DeltaType, target: pa.DataType) -> Any:
         return _each(array, _boolean, target)
     if new == DATE:
         return _each(array, lambda text: _date(text.strip()), pa.int32()).cast(target)
-    if new in (TIMESTAMP, TIMESTAMP_NTZ):
-        return _each(array, lambda text: _timestamp(text.strip()), pa.int64()).cast(target)
+    if new == TIMESTAMP:
+        return _each(array, lambda text: parse_timestamp(_whole(text.strip())), pa.int64()).cast(target)
+    if new == TIMESTAMP_NTZ:
+        # A zone is passed over: what the clock shows is the value.
+        return _each(array, lambda text: parse_clock(_whole(text.strip()))[0], pa.int64()).cast(target)
     if isinstance(new, DecimalType):
         return _each(array, lambda text: _rounded(Decimal(text.strip()), new.scale), target)
     if new in FLOATING:
@@ -181,13 +184,12 @@ def _boolean(text: str) -> bool:
 
 
 def _date(text: str) -> int:
-    head = text.replace("T", " ").split(" ")[0]
-    parts = head.count("-") - head.startswith("-")
-    return parse_date(head + "-01" * (2 - parts) if parts < 2 else head)
+    return parse_date(_whole(text.replace("T", " ").split(" ")[0]))
 
 
-def _timestamp(text: str) -> int:
+def _whole(text: str) -> str:
+    """The text of a date or a timestamp with month and day, which may be left out."""
     head, separator, rest = text.partition("T" if "T" in text else " ")
     parts = head.count("-") - head.startswith("-")
     whole = head + "-01" * (2 - parts) if parts < 2 else head
-    return parse_timestamp(whole + separator + rest)
+    return whole + separator + rest

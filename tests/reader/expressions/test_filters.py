@@ -119,6 +119,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
         ("n in (1.50, 99999999.99BD)", [0, 3]),
         ("t = '2024-01-01T12:00:00Z'", [0]),
         ("t = timestamp'2024-01-01 13:00:00+01:00'", [0]),
+        ("t = cast('2024-01-01 12:00:00+01:00' as timestamp_ntz)", [0]),
+        ("t >= timestamp'2024' and d = date'2024-01'", [0]),
         ("t < '2000-01-01'", [2]),
         ("t is null", [1, 3]),
         ("cast(t as date) = '2024-01-01'", [0]),
