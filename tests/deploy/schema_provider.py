@@ -1,15 +1,20 @@
-"""A Terraform provider that knows a recorded schema and nothing else.
+"""A Terraform provider that knows a recorded schema, the values some arguments take, and nothing else.
 
 Terraform core checks a module's structure (types, required and unknown arguments, block counts, references)
 against whatever schema the provider serves, so serving a recorded one checks modules for clouds whose
-provider cannot be installed. It runs in the virtual environment of the `tf` package, which has the plugin
-protocol: `python schema_provider.py slice.json`. It never plans or applies: tests mock the provider.
+provider cannot be installed. A schema says nothing of values: `schemas/values.json` is our reading of what
+the real providers check them for (enumerations, forms of ids and names), as regular expressions by argument.
+They check mocked values too, so a test that mocks an id must mock its form. It runs in the virtual
+environment of the `tf` package, which has the plugin protocol: `python schema_provider.py slice.json
+values.json`. It never plans or applies: tests mock the provider.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +87,34 @@ def _computed_but_set(recorded: dict[str, Any], value: Any, path: str = "") -> l
     return found
 
 
+def _found(value: Any, path: list[str]) -> Iterator[str]:
+    """The values at a path of blocks and an argument that are known, as text."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _found(item, path)
+    elif path:
+        if isinstance(value, dict):
+            yield from _found(value.get(path[0]), path[1:])
+    elif isinstance(value, str | int | float):
+        yield str(value)
+
+
+def _refused(values: dict[str, str], type_name: str, config: Any) -> list[str]:
+    """What an argument holds that is none of its values."""
+    return [
+        f"{argument} cannot be {value!r}: expected {pattern}"
+        for argument, pattern in values.items()
+        if argument.startswith(f"{type_name}.")
+        for value in _found(config, argument.split(".")[1:])
+        if not re.search(pattern, value)
+    ]
+
+
 class RecordedSchema(tf.provider.ProviderServicer):  # type: ignore[misc]
     """Answers what `terraform validate` and mocked tests ask, from the recorded schema."""
 
     def GetProviderSchema(self, request: Any, context: Any) -> Any:
-        recorded = self.app
+        recorded = self.app["schema"]
         return pb.GetProviderSchema.Response(
             provider=_schema(recorded["provider"]),
             resource_schemas={name: _schema(value) for name, value in recorded["resource_schemas"].items()},
@@ -99,14 +127,12 @@ class RecordedSchema(tf.provider.ProviderServicer):  # type: ignore[misc]
         return pb.ValidateProviderConfig.Response()
 
     def ValidateResourceConfig(self, request: Any, context: Any) -> Any:
-        block = self.app["resource_schemas"][request.type_name]["block"]
+        block = self.app["schema"]["resource_schemas"][request.type_name]["block"]
+        config = read_dynamic_value(request.config)
+        found = [f"{request.type_name}.{name} cannot be set" for name in _computed_but_set(block, config)]
+        found += _refused(self.app["values"], request.type_name, config)
         return pb.ValidateResourceConfig.Response(
-            diagnostics=[
-                pb.Diagnostic(
-                    severity=pb.Diagnostic.ERROR, summary=f"{request.type_name}.{name} cannot be set"
-                )
-                for name in _computed_but_set(block, read_dynamic_value(request.config))
-            ]
+            diagnostics=[pb.Diagnostic(severity=pb.Diagnostic.ERROR, summary=summary) for summary in found]
         )
 
     def ValidateDataResourceConfig(self, request: Any, context: Any) -> Any:
@@ -116,4 +142,5 @@ class RecordedSchema(tf.provider.ProviderServicer):  # type: ignore[misc]
 if __name__ == "__main__":
     # The runner builds its servicer by this name; ours takes the schema where theirs takes a provider.
     tf.provider.ProviderServicer = RecordedSchema
-    run_provider(json.loads(Path(sys.argv[1]).read_text()), argv=sys.argv[:1])
+    schema, values = (json.loads(Path(file).read_text()) for file in sys.argv[1:3])
+    run_provider({"schema": schema, "values": values}, argv=sys.argv[:1])

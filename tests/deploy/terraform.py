@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.clouds.run import Unavailable
 from tests.clouds.tools import ROOT, installed, python_environment
-from tests.deploy.schemas.slice import VERSIONS, slice_path
+from tests.deploy.schemas.slice import VALUES, VERSIONS, slice_path
 
 HERE = Path(__file__).parent
 MODULES = ROOT / "terraform"
@@ -106,11 +106,11 @@ def schema_mirror() -> Path:
             # The runner keeps a certificate below HOME; it belongs to the tools, not to the user.
             executable.write_text(
                 f"#!/bin/sh\nHOME='{folder}' exec '{python}' '{HERE / 'schema_provider.py'}' "
-                f"'{slice_path(provider)}'\n"
+                f"'{slice_path(provider)}' '{VALUES}'\n"
             )
             executable.chmod(0o755)
 
-    return installed("schema-providers", f"{python} {HERE} {VERSIONS}", install)
+    return installed("schema-providers", f"{python} {HERE} {VERSIONS} {VALUES}", install)
 
 
 def real_mirror() -> Path:

@@ -38,20 +38,8 @@ KNOWN = {
           }
         }
     """,
-    "azure": """
-        mock_data "azurerm_storage_account" {
-          defaults = {
-            id = "/subscriptions/s", is_hns_enabled = true, primary_dfs_host = "demo.dfs.core.windows.net"
-          }
-        }
-        mock_resource "azurerm_user_assigned_identity" {
-          defaults = { principal_id = "22222222-2222-2222-2222-222222222222" }
-        }
-    """,
-    "gcp": """
-        mock_resource "google_service_account" { defaults = { email = "mocked@x.iam.gserviceaccount.com" } }
-        mock_resource "google_compute_global_address" { defaults = { address = "203.0.113.7" } }
-    """,
+    "azure": 'source = "../mocks"',
+    "gcp": 'source = "../mocks"',
 }
 PROVIDER = {"aws": "aws", "azure": "azurerm", "gcp": "google"}
 

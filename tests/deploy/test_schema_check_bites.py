@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.deploy.schemas.slice import VALUES, VERSIONS, slice_path
 from tests.deploy.terraform import Terraform, copied
 
 pytestmark = pytest.mark.terraform
 
-# module, file, text, what it becomes: one of each kind of mistake that a schema can show.
+# module, file, text, what it becomes: one of each kind of mistake that a schema and known values can show.
 MUTATIONS = {
     "unknown argument": (
         "azure/data-access",
@@ -62,6 +63,18 @@ MUTATIONS = {
         'name                = "${var.name}-broker"',
         'name = "${var.name}-broker"\n  principal_id = "me"',
     ),
+    "value that is none of an enumeration": (
+        "gcp/broker",
+        "service.tf",
+        'egress = "PRIVATE_RANGES_ONLY"',
+        'egress = "private-ranges-only"',
+    ),
+    "name the cloud would refuse": (
+        "azure/broker",
+        "secrets.tf",
+        'name             = "admin-token-sha256"',
+        'name             = "admin_token_sha256"',
+    ),
     "secret in an attribute that the state keeps": (
         "azure/broker",
         "secrets.tf",
@@ -84,3 +97,33 @@ def test_a_mistake_is_caught(mistake: str, terraform: Terraform, tmp_path: Path)
     report = json.loads(terraform.run(folder, "validate", "-json").output)
 
     assert not report["valid"], f"{mistake} went unseen"
+
+
+@pytest.mark.slow
+def test_a_mocked_id_of_another_form_is_caught(terraform: Terraform, tmp_path: Path) -> None:
+    """As the real provider would: what a resource is given is checked, mocked or not."""
+    folder = copied("azure/broker", tmp_path)
+    mocks = folder.parent / "mocks" / "azurerm.tfmock.hcl"
+    mocks.write_text(mocks.read_text().replace('/providers/Microsoft.App/managedEnvironments/e"', '/e"', 1))
+    terraform.init(folder)
+
+    ran = terraform.run(folder, "test", "-no-color")
+
+    assert ran.code != 0
+    assert "azurerm_container_app.container_app_environment_id cannot be" in ran.output
+
+
+def test_known_values_are_of_arguments_that_exist() -> None:
+    """A misspelt argument would check nothing."""
+    types = {
+        name: schema["block"]
+        for provider in VERSIONS
+        for name, schema in json.loads(slice_path(provider).read_text())["resource_schemas"].items()
+    }
+
+    for argument in json.loads(VALUES.read_text()):
+        type_name, *blocks, name = argument.split(".")
+        block = types[type_name]
+        for inner in blocks:
+            block = block["block_types"][inner]["block"]
+        assert name in block["attributes"], argument

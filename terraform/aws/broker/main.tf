@@ -30,14 +30,17 @@ locals {
 
   environment = merge(
     {
-      LAKEPASS_SERVER__HOST            = "0.0.0.0"
-      LAKEPASS_SERVER__PORT            = tostring(local.port)
-      LAKEPASS_SERVER__PUBLIC_URL      = "https://${var.domain_name}"
-      LAKEPASS_SERVER__LOG_FORMAT      = "json"
-      LAKEPASS_SERVER__TRUSTED_PROXIES = jsonencode([data.aws_vpc.this.cidr_block])
-      LAKEPASS_CREDENTIALS__LIFETIME   = var.credential_lifetime
-      LAKEPASS_STORAGE                 = jsonencode(local.storage)
-      AWS_REGION                       = local.region
+      LAKEPASS_SERVER__HOST       = "0.0.0.0"
+      LAKEPASS_SERVER__PORT       = tostring(local.port)
+      LAKEPASS_SERVER__PUBLIC_URL = "https://${var.domain_name}"
+      LAKEPASS_SERVER__LOG_FORMAT = "json"
+      # The load balancer's addresses are its subnets', which may lie in a range the VPC was given later.
+      LAKEPASS_SERVER__TRUSTED_PROXIES = jsonencode(distinct(concat(
+        [data.aws_vpc.this.cidr_block], data.aws_vpc.this.cidr_block_associations[*].cidr_block,
+      )))
+      LAKEPASS_CREDENTIALS__LIFETIME = var.credential_lifetime
+      LAKEPASS_STORAGE               = jsonencode(local.storage)
+      AWS_REGION                     = local.region
     },
     var.environment,
   )

@@ -5,8 +5,9 @@ variable "name" {
   nullable    = false
 
   validation {
-    condition     = can(regex("^[a-z][a-z0-9-]{1,22}[a-z0-9]$", var.name))
-    error_message = "A name has 3 to 24 lower case letters, digits or hyphens and begins with a letter."
+    # RDS takes no doubled hyphen; a load balancer's name may not begin with internal-.
+    condition     = can(regex("^[a-z][a-z0-9-]{1,22}[a-z0-9]$", var.name)) && !strcontains(var.name, "--") && !startswith(var.name, "internal-")
+    error_message = "A name has 3 to 24 lower case letters, digits or single hyphens, begins with a letter, and not with internal-."
   }
 }
 
@@ -135,14 +136,18 @@ variable "cpu" {
 }
 
 variable "memory" {
-  description = "Memory of one replica in MiB; Fargate allows 2 to 8 times `cpu` (at 512: 1 to 4 GiB)."
+  description = "Memory of one replica in MiB, in whole GiB: 2 to 8 times `cpu`, at 512 from 1 GiB, at 4096 up to 30 GiB, at 8192 up to 60 GiB in steps of four."
   type        = number
   default     = 2048
   nullable    = false
 
   validation {
-    condition     = var.memory % 1024 == 0 && var.memory >= (var.cpu == 512 ? 1024 : 2 * var.cpu) && var.memory <= 8 * var.cpu
-    error_message = "Whole GiB between 2 and 8 times cpu (at cpu = 512, from 1024)."
+    condition = (
+      var.memory % (var.cpu == 8192 ? 4096 : 1024) == 0
+      && var.memory >= (var.cpu == 512 ? 1024 : 2 * var.cpu)
+      && var.memory <= lookup({ "4096" = 30720, "8192" = 61440 }, tostring(var.cpu), 8 * var.cpu)
+    )
+    error_message = "Fargate has whole GiB between 2 and 8 times cpu; at cpu = 512 from 1024, at 4096 up to 30720, at 8192 up to 61440 in steps of 4096."
   }
 }
 
@@ -334,7 +339,7 @@ variable "backup_retention_days" {
 }
 
 variable "deletion_protection" {
-  description = "Whether the database and the load balancer refuse to be destroyed. Turn off for a trial only."
+  description = "Whether the database and the load balancer refuse to be destroyed, and deleted secrets can be restored for a month. Turn off for a trial only."
   type        = bool
   default     = true
   nullable    = false

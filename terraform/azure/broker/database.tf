@@ -41,11 +41,12 @@ resource "azurerm_postgresql_flexible_server" "this" {
     mode = "ZoneRedundant"
   }
 
-  depends_on = [azurerm_private_dns_zone_virtual_network_link.database]
+  depends_on = [azurerm_private_dns_zone_virtual_network_link.database, azurerm_role_assignment.deployer]
 
   lifecycle {
-    # Azure chooses the zones, and swaps them at a failover.
-    ignore_changes = [zone, high_availability[0].standby_availability_zone]
+    # Azure chooses the zones, and swaps them at a failover. Storage grows by itself: going back to what it started
+    # with would replace the server, and with it the data.
+    ignore_changes = [zone, high_availability[0].standby_availability_zone, storage_mb, storage_tier]
   }
 }
 

@@ -47,6 +47,16 @@ resource "azurerm_user_assigned_identity" "broker" {
   tags                = var.tags
 }
 
+resource "azurerm_role_assignment" "pull" {
+  count = var.registry == null ? 0 : 1
+
+  scope                = var.registry.id
+  role_definition_name = "AcrPull"
+  principal_id         = azurerm_user_assigned_identity.broker.principal_id
+  principal_type       = "ServicePrincipal"
+  description          = "lakepass: pull the broker's image"
+}
+
 resource "azurerm_log_analytics_workspace" "this" {
   name                = var.name
   resource_group_name = var.resource_group_name

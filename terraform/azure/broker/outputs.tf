@@ -9,12 +9,12 @@ output "principal_id" {
 }
 
 output "identity_id" {
-  description = "Resource id of the broker's identity, for a role on the registry and for one-off jobs."
+  description = "Resource id of the broker's identity, for one-off jobs."
   value       = azurerm_user_assigned_identity.broker.id
 }
 
 output "environment_static_ip" {
-  description = "Address of the ingress, for a name in a private zone."
+  description = "Address of the ingress, for the record of a domain name of your own."
   value       = azurerm_container_app_environment.this.static_ip_address
 }
 

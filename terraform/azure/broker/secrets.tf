@@ -22,7 +22,8 @@ resource "azurerm_key_vault" "this" {
   }
 }
 
-# Whoever applies this writes the secrets; the broker reads its two and no other.
+# Whoever applies this writes the secrets; the broker reads its two and no other. A role counts only after some minutes:
+# the database is made in between, so that the secrets are not refused.
 resource "azurerm_role_assignment" "deployer" {
   scope                = azurerm_key_vault.this.id
   role_definition_name = "Key Vault Secrets Officer"
@@ -50,7 +51,7 @@ resource "azurerm_key_vault_secret" "admin" {
   value_wo_version = var.secrets_version
   tags             = var.tags
 
-  depends_on = [azurerm_role_assignment.deployer]
+  depends_on = [azurerm_role_assignment.deployer, azurerm_postgresql_flexible_server.this]
 }
 
 resource "azurerm_role_assignment" "secrets" {

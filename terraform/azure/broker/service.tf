@@ -38,10 +38,10 @@ resource "azurerm_container_app" "this" {
   }
 
   dynamic "registry" {
-    for_each = var.registry_server == null ? [] : [var.registry_server]
+    for_each = var.registry == null ? [] : [var.registry]
 
     content {
-      server   = registry.value
+      server   = registry.value.server
       identity = azurerm_user_assigned_identity.broker.id
     }
   }
@@ -148,7 +148,35 @@ resource "azurerm_container_app" "this" {
     }
   }
 
-  depends_on = [azurerm_role_assignment.secrets]
+  depends_on = [azurerm_role_assignment.secrets, azurerm_role_assignment.pull]
+}
+
+# A private environment's name is known nowhere but in its own network.
+resource "azurerm_private_dns_zone" "environment" {
+  count = var.internet_facing ? 0 : 1
+
+  name                = azurerm_container_app_environment.this.default_domain
+  resource_group_name = var.resource_group_name
+  tags                = var.tags
+}
+
+resource "azurerm_private_dns_zone_virtual_network_link" "environment" {
+  count = var.internet_facing ? 0 : 1
+
+  name                = var.name
+  private_dns_zone_id = azurerm_private_dns_zone.environment[0].id
+  virtual_network_id  = var.virtual_network_id
+  tags                = var.tags
+}
+
+resource "azurerm_private_dns_a_record" "environment" {
+  count = var.internet_facing ? 0 : 1
+
+  name                = var.name
+  private_dns_zone_id = azurerm_private_dns_zone.environment[0].id
+  ttl                 = 300
+  records             = [azurerm_container_app_environment.this.static_ip_address]
+  tags                = var.tags
 }
 
 resource "azurerm_container_app_environment_certificate" "this" {

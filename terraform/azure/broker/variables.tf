@@ -65,10 +65,15 @@ variable "allowed_cidr_blocks" {
 }
 
 variable "deployer_cidr_blocks" {
-  description = "Ranges from which Terraform itself runs: the key vault lets them in, besides the broker's subnet."
+  description = "Public ranges from which Terraform itself runs: the key vault lets them in, besides the broker's subnet."
   type        = list(string)
   default     = []
   nullable    = false
+
+  validation {
+    condition     = alltrue([for block in var.deployer_cidr_blocks : can(cidrnetmask(block))])
+    error_message = "IPv4 ranges such as 203.0.113.7/32."
+  }
 }
 
 variable "domain_name" {
@@ -83,7 +88,7 @@ variable "domain_name" {
 }
 
 variable "certificate_key_vault_secret_id" {
-  description = "Certificate for the domain name, as the versionless id of a key vault secret that the broker's identity may read."
+  description = "Certificate for the domain name, as the versionless id of a key vault secret. Apply once without the two; then let `principal_id` read the secret, set the TXT record of `domain_verification_id`, and apply with them."
   type        = string
   default     = null
 
@@ -106,10 +111,15 @@ variable "image" {
   }
 }
 
-variable "registry_server" {
-  description = "Azure container registry of the image, such as example.azurecr.io, pulled with the broker's identity; none for a public image."
-  type        = string
+variable "registry" {
+  description = "Azure container registry of the image: its server, such as example.azurecr.io, and its resource id, on which the broker's identity is given the right to pull. None for a public image."
+  type        = object({ server = string, id = string })
   default     = null
+
+  validation {
+    condition     = var.registry == null || can(regex("^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft.ContainerRegistry/registries/[^/]+$", var.registry.id))
+    error_message = "The registry's id is /subscriptions/…/resourceGroups/…/providers/Microsoft.ContainerRegistry/registries/…"
+  }
 }
 
 variable "cpu" {

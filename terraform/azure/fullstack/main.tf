@@ -22,6 +22,19 @@ provider "azurerm" {
   # The demo's blobs are written with the deployer's own identity: the account has no shared key.
   storage_use_azuread = true
 
+  # An empty subscription knows none of them, and the provider registers nothing by itself.
+  resource_providers_to_register = [
+    "Microsoft.App",
+    "Microsoft.ContainerService", # Container Apps inside a network of one's own
+    "Microsoft.DBforPostgreSQL",
+    "Microsoft.Insights",
+    "Microsoft.KeyVault",
+    "Microsoft.ManagedIdentity",
+    "Microsoft.Network",
+    "Microsoft.OperationalInsights",
+    "Microsoft.Storage",
+  ]
+
   features {}
 }
 
@@ -60,12 +73,15 @@ resource "azurerm_storage_account" "lake" {
   allow_nested_items_to_be_public = false
   local_user_enabled              = false
 
-  # Recipients use what is vended from where they are; the broker's subnet comes by its service endpoint.
+  # Recipients use what is vended from where they are, Terraform writes the table from where it runs; the broker's
+  # subnet comes by its service endpoint.
   network_rules {
     default_action = "Deny"
     bypass         = ["None"]
     # Storage takes a single address without its /32.
-    ip_rules                   = [for block in var.allowed_cidr_blocks : trimsuffix(block, "/32")]
+    ip_rules = distinct([
+      for block in concat(var.allowed_cidr_blocks, var.deployer_cidr_blocks) : trimsuffix(block, "/32")
+    ])
     virtual_network_subnet_ids = [azurerm_subnet.broker.id]
   }
 }
@@ -82,8 +98,6 @@ resource "azurerm_storage_container" "lake" {
   name                  = local.container
   storage_account_id    = azurerm_storage_account.lake.id
   container_access_type = "private"
-
-  depends_on = [azurerm_role_assignment.deployer]
 }
 
 resource "azurerm_storage_blob" "table" {
@@ -94,6 +108,9 @@ resource "azurerm_storage_blob" "table" {
   type                 = "Block"
   source               = "${path.module}/../../demo-table/${each.value}"
   content_md5          = filemd5("${path.module}/../../demo-table/${each.value}")
+
+  # The role above counts only after some minutes; the broker takes longer to be made.
+  depends_on = [azurerm_role_assignment.deployer, module.broker]
 }
 
 module "data_access" {
@@ -123,6 +140,7 @@ module "broker" {
   allowed_cidr_blocks  = var.allowed_cidr_blocks
   deployer_cidr_blocks = var.deployer_cidr_blocks
   image                = var.image
+  registry             = var.registry
   storage              = module.data_access.storage
   database_password    = var.database_password
   admin_token_sha256   = var.admin_token_sha256

@@ -14,17 +14,23 @@ variable "storage_account_name" {
 }
 
 variable "image" {
-  description = "Image of the broker, built from the Containerfile and pushed to a registry that needs no login."
+  description = "Image of the broker, built from the Containerfile and pushed to a registry that needs no login, or to `registry`."
   type        = string
 }
 
+variable "registry" {
+  description = "Azure container registry of the image: its server and its resource id. None for a public image."
+  type        = object({ server = string, id = string })
+  default     = null
+}
+
 variable "allowed_cidr_blocks" {
-  description = "Source ranges that may reach the broker and read the demo table."
+  description = "Public source ranges that may reach the broker and read the demo table; Storage takes none smaller than /30 but single addresses."
   type        = list(string)
 }
 
 variable "deployer_cidr_blocks" {
-  description = "Ranges from which Terraform runs, for the key vault."
+  description = "Public ranges from which Terraform runs, for the key vault and for writing the demo table."
   type        = list(string)
 }
 

@@ -11,6 +11,7 @@ locals {
       aligner     = "ALIGN_MIN"
       comparison  = "COMPARISON_LT"
       threshold   = var.min_replicas
+      missing     = "EVALUATION_MISSING_DATA_ACTIVE"
     }
     errors = {
       description = "The broker answers requests with 5xx."
@@ -18,6 +19,7 @@ locals {
       aligner     = "ALIGN_DELTA"
       comparison  = "COMPARISON_GT"
       threshold   = 10
+      missing     = "EVALUATION_MISSING_DATA_INACTIVE"
     }
     database-cpu = {
       description = "The database is busy: every vend writes an audit row before it answers."
@@ -25,6 +27,7 @@ locals {
       aligner     = "ALIGN_MEAN"
       comparison  = "COMPARISON_GT"
       threshold   = 0.8
+      missing     = "EVALUATION_MISSING_DATA_ACTIVE"
     }
     database-storage = {
       description = "The database's disk is nearly full: without room for the audit nothing is vended."
@@ -32,6 +35,7 @@ locals {
       aligner     = "ALIGN_MAX"
       comparison  = "COMPARISON_GT"
       threshold   = 0.9
+      missing     = "EVALUATION_MISSING_DATA_ACTIVE"
     }
   }
 }
@@ -57,6 +61,8 @@ resource "google_monitoring_alert_policy" "this" {
       duration        = "180s"
       comparison      = each.value.comparison
       threshold_value = each.value.threshold
+
+      evaluation_missing_data = each.value.missing
 
       aggregations {
         alignment_period     = "60s"

@@ -83,6 +83,9 @@ resource "google_sql_database" "this" {
   project  = var.project
   instance = google_sql_database_instance.this.name
   name     = "lakepass"
+
+  # It goes with the instance; PostgreSQL drops neither a database in use nor the owner of tables.
+  deletion_policy = "ABANDON"
 }
 
 resource "google_sql_user" "this" {
@@ -91,4 +94,5 @@ resource "google_sql_user" "this" {
   name                = "lakepass"
   password_wo         = var.database_password
   password_wo_version = var.secrets_version
+  deletion_policy     = "ABANDON"
 }

@@ -92,10 +92,15 @@ resource "google_compute_managed_ssl_certificate" "this" {
   count = var.internet_facing && length(var.ssl_certificate_ids) == 0 ? 1 : 0
 
   project = var.project
-  name    = var.name
+  # The domain is part of the name: the certificate of a new one is made while the old one is still in use.
+  name = "${var.name}-${substr(sha256(var.domain_name), 0, 8)}"
 
   managed {
     domains = [var.domain_name]
+  }
+
+  lifecycle {
+    create_before_destroy = true
   }
 }
 

@@ -115,8 +115,8 @@ variable "memory_gb" {
   nullable    = false
 
   validation {
-    condition     = var.memory_gb >= 1 && var.memory_gb <= 4 * max(var.cpu, 2)
-    error_message = "From 1 to 4 GiB per CPU."
+    condition     = floor(var.memory_gb) == var.memory_gb && var.memory_gb >= max(1, var.cpu / 2) && var.memory_gb <= 4 * var.cpu
+    error_message = "Cloud Run has whole GiB from half a GiB per CPU, at least 1, to 4 GiB per CPU."
   }
 }
 

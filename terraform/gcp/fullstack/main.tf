@@ -21,6 +21,27 @@ provider "google" {
   region  = var.region
 }
 
+# An empty project has none of them enabled.
+resource "google_project_service" "this" {
+  for_each = toset([
+    "cloudresourcemanager.googleapis.com",
+    "compute.googleapis.com",
+    "iam.googleapis.com",
+    "iamcredentials.googleapis.com",
+    "monitoring.googleapis.com",
+    "run.googleapis.com",
+    "secretmanager.googleapis.com",
+    "servicenetworking.googleapis.com",
+    "sqladmin.googleapis.com",
+    "storage.googleapis.com",
+  ])
+
+  project = var.project
+  service = each.value
+  # Others in the project may use them by then.
+  disable_on_destroy = false
+}
+
 locals {
   table = "trips"
   files = fileset("${path.module}/../../demo-table", "**")
@@ -37,6 +58,8 @@ resource "google_storage_bucket" "lake" {
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
   force_destroy               = true
+
+  depends_on = [google_project_service.this]
 }
 
 resource "google_storage_bucket_object" "table" {
@@ -55,6 +78,8 @@ module "data_access" {
   account_id              = "${var.name}-data"
   buckets                 = { (google_storage_bucket.lake.name) = { prefixes = [local.table] } }
   broker_service_accounts = { demo = module.broker.service_account }
+
+  depends_on = [google_project_service.this]
 }
 
 # --- The broker ---
@@ -85,5 +110,5 @@ module "broker" {
   ]
 
   # The database's private address comes from the peering.
-  depends_on = [google_service_networking_connection.this]
+  depends_on = [google_project_service.this, google_service_networking_connection.this]
 }

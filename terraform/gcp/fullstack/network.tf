@@ -5,6 +5,8 @@ resource "google_compute_network" "this" {
   project                 = var.project
   name                    = var.name
   auto_create_subnetworks = false
+
+  depends_on = [google_project_service.this]
 }
 
 resource "google_compute_subnetwork" "this" {

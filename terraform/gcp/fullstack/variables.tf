@@ -1,5 +1,5 @@
 variable "project" {
-  description = "Project of the demo, with the APIs of Cloud Run, Cloud SQL, Secret Manager, IAM credentials, Service Networking, Compute and Monitoring enabled."
+  description = "Project of the demo, with billing. Cloud SQL keeps the name of a deleted database for a week: for a second trial in one project, change `name`."
   type        = string
 }
 

@@ -17,6 +17,7 @@ from typing import Any
 HERE = Path(__file__).parent
 MODULES = HERE.parents[2] / "terraform"
 VERSIONS = {"aws": "5.100.0", "azurerm": "5.2.0", "google": "6.50.0"}
+VALUES = HERE / "values.json"
 FOLDERS = {"aws": "aws", "azurerm": "azure", "google": "gcp"}
 _USED = re.compile(r'^(resource|data) "(\w+)"', re.MULTILINE)
 _KEPT = {"type", "required", "optional", "computed", "sensitive", "write_only", "nested_type"}

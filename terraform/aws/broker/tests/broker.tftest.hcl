@@ -11,7 +11,7 @@ mock_provider "aws" {
     defaults = { partition = "aws", dns_suffix = "amazonaws.com" }
   }
   mock_data "aws_vpc" {
-    defaults = { cidr_block = "10.0.0.0/16" }
+    defaults = { cidr_block = "10.0.0.0/16", cidr_block_associations = [{ association_id = "a", cidr_block = "10.0.0.0/16", state = "associated" }, { association_id = "b", cidr_block = "100.64.0.0/16", state = "associated" }] }
   }
   mock_data "aws_iam_policy_document" {
     defaults = { json = "{}" }
@@ -112,6 +112,11 @@ run "container" {
   }
 
   assert {
+    condition     = jsondecode(local.environment.LAKEPASS_SERVER__TRUSTED_PROXIES) == ["10.0.0.0/16", "100.64.0.0/16"]
+    error_message = "Every range of the VPC may hold the load balancer: ${local.environment.LAKEPASS_SERVER__TRUSTED_PROXIES}"
+  }
+
+  assert {
     condition     = tolist(local.data_roles) == tolist(["arn:aws:iam::222222222222:role/data"])
     error_message = "The broker may assume the data roles of its storage, each once."
   }
@@ -202,4 +207,48 @@ run "impossible_size_refused" {
     memory = 16384
   }
   expect_failures = [var.memory]
+}
+
+run "more_memory_than_fargate_has_refused" {
+  command = plan
+  variables {
+    cpu    = 4096
+    memory = 32768
+  }
+  expect_failures = [var.memory]
+}
+
+run "largest_size_taken" {
+  command = plan
+  variables {
+    cpu    = 8192
+    memory = 61440
+  }
+}
+
+run "name_a_database_cannot_have_refused" {
+  command = plan
+  variables {
+    name = "lake--pass"
+  }
+  expect_failures = [var.name]
+}
+
+run "name_a_load_balancer_cannot_have_refused" {
+  command = plan
+  variables {
+    name = "internal-share"
+  }
+  expect_failures = [var.name]
+}
+
+run "trial_can_be_made_again" {
+  command = plan
+  variables {
+    deletion_protection = false
+  }
+  assert {
+    condition     = aws_secretsmanager_secret.database.recovery_window_in_days == 0 && aws_secretsmanager_secret.admin.recovery_window_in_days == 0
+    error_message = "A destroyed trial leaves no secret whose name is taken."
+  }
 }

@@ -4,6 +4,10 @@ mock_provider "aws" {
   mock_data "aws_caller_identity" {
     defaults = { account_id = "111111111111" }
   }
+  # The real provider reads what a mocked document holds.
+  mock_data "aws_iam_policy_document" {
+    defaults = { json = "{}" }
+  }
 }
 
 variables {

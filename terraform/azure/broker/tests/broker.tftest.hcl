@@ -1,31 +1,16 @@
 # The broker as planned, with a mocked provider: what is private, what is spread, what its identity may do.
 
 mock_provider "azurerm" {
-  mock_data "azurerm_client_config" {
-    defaults = { tenant_id = "11111111-1111-1111-1111-111111111111", object_id = "99999999-9999-9999-9999-999999999999" }
-  }
-  mock_resource "azurerm_user_assigned_identity" {
-    defaults = {
-      id           = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/broker"
-      principal_id = "22222222-2222-2222-2222-222222222222"
-      client_id    = "33333333-3333-3333-3333-333333333333"
-    }
-  }
-  mock_resource "azurerm_container_app_environment" {
-    defaults = { id = "/subscriptions/s/environment", default_domain = "blue.westeurope.azurecontainerapps.io" }
-  }
-  mock_resource "azurerm_key_vault_secret" {
-    defaults = { resource_versionless_id = "/subscriptions/s/vault/secrets/one", versionless_id = "https://vault/secrets/one" }
-  }
+  source = "../mocks"
 }
 
 variables {
   name                = "lakepass-test"
   resource_group_name = "g"
   location            = "westeurope"
-  virtual_network_id  = "/subscriptions/s/network"
-  broker_subnet_id    = "/subscriptions/s/network/broker"
-  database_subnet_id  = "/subscriptions/s/network/database"
+  virtual_network_id  = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/n"
+  broker_subnet_id    = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/n/subnets/broker"
+  database_subnet_id  = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/n/subnets/database"
   allowed_cidr_blocks = ["10.0.0.0/8"]
   image               = "example.azurecr.io/lakepass:0.1.0"
   database_password   = "local-password-of-a-test-0000"
@@ -69,9 +54,27 @@ run "rights" {
 
   assert {
     condition = toset([for role in azurerm_role_assignment.secrets : "${role.role_definition_name} ${role.principal_id} ${role.scope}"]) == toset([
-      "Key Vault Secrets User 22222222-2222-2222-2222-222222222222 /subscriptions/s/vault/secrets/one",
+      "Key Vault Secrets User 22222222-2222-2222-2222-222222222222 /subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.KeyVault/vaults/v/secrets/one",
     ])
     error_message = "The broker's identity reads its secrets and has no other right here."
+  }
+
+  assert {
+    condition     = length(azurerm_role_assignment.pull) == 0
+    error_message = "A public image needs no right to pull."
+  }
+}
+
+run "pulls_from_its_registry" {
+  command = apply
+
+  variables {
+    registry = { server = "example.azurecr.io", id = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.ContainerRegistry/registries/example" }
+  }
+
+  assert {
+    condition     = "${azurerm_role_assignment.pull[0].role_definition_name} ${azurerm_role_assignment.pull[0].scope}" == "AcrPull ${var.registry.id}" && azurerm_container_app.this.registry[0].identity == azurerm_user_assigned_identity.broker.id
+    error_message = "The identity pulls from that registry, and from no other."
   }
 }
 
@@ -94,6 +97,28 @@ run "container" {
   assert {
     condition     = local.environment.LAKEPASS_STORAGE == jsonencode([{ location = "abfss://sales@lake.dfs.core.windows.net/", azure = { tenant_id = "11111111-1111-1111-1111-111111111111", hierarchical_namespace = true } }])
     error_message = "The storage entries reach the broker as they are: ${local.environment.LAKEPASS_STORAGE}"
+  }
+}
+
+run "private_name_is_known_in_its_network" {
+  command = apply
+
+  assert {
+    condition     = azurerm_private_dns_zone.environment[0].name == "blue.westeurope.azurecontainerapps.io" && azurerm_private_dns_a_record.environment[0].name == "lakepass-test" && azurerm_private_dns_a_record.environment[0].records == toset(["10.0.0.4"])
+    error_message = "The address that recipients are given resolves inside the network."
+  }
+}
+
+run "public_name_is_azures" {
+  command = apply
+
+  variables {
+    internet_facing = true
+  }
+
+  assert {
+    condition     = length(azurerm_private_dns_zone.environment) == 0 && azurerm_container_app_environment.this.public_network_access == "Enabled"
+    error_message = "A public environment's name is known everywhere."
   }
 }
 
@@ -131,6 +156,14 @@ run "one_replica_refused" {
     min_replicas = 1
   }
   expect_failures = [var.min_replicas]
+}
+
+run "deployer_without_range_refused" {
+  command = plan
+  variables {
+    deployer_cidr_blocks = ["my-laptop"]
+  }
+  expect_failures = [var.deployer_cidr_blocks]
 }
 
 run "burstable_database_refused" {

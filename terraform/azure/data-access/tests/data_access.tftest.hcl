@@ -1,17 +1,7 @@
 # What the identity of a broker is given, and what the variables refuse.
 
 mock_provider "azurerm" {
-  mock_data "azurerm_storage_account" {
-    defaults = {
-      id               = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/lake"
-      name             = "lake"
-      is_hns_enabled   = true
-      primary_dfs_host = "lake.dfs.core.windows.net"
-    }
-  }
-  mock_data "azurerm_client_config" {
-    defaults = { tenant_id = "11111111-1111-1111-1111-111111111111" }
-  }
+  source = "../mocks"
 }
 
 variables {
@@ -30,7 +20,7 @@ run "roles" {
   assert {
     condition = toset([for role in azurerm_role_assignment.read : "${role.role_definition_name} ${role.principal_id} ${role.scope}"]) == toset([
       for pair in setproduct(["22222222-2222-2222-2222-222222222222", "33333333-3333-3333-3333-333333333333"], ["sales", "staff"]) :
-      "Storage Blob Data Reader ${pair[0]} /subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/lake/blobServices/default/containers/${pair[1]}"
+      "Storage Blob Data Reader ${pair[0]} /subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/lake/blobServices/default/containers/${pair[1]}"
     ])
     error_message = "Reading is granted on each container, never on the account."
   }
@@ -38,7 +28,7 @@ run "roles" {
   assert {
     condition = toset([for role in azurerm_role_assignment.delegate : "${role.role_definition_name} ${role.principal_id} ${role.scope}"]) == toset([
       for principal in ["22222222-2222-2222-2222-222222222222", "33333333-3333-3333-3333-333333333333"] :
-      "Storage Blob Delegator ${principal} /subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/lake"
+      "Storage Blob Delegator ${principal} /subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/lake"
     ])
     error_message = "Every broker may obtain the delegation key of this account, and nothing else on it."
   }

@@ -1,17 +1,13 @@
 # The broker as planned, with a mocked provider: what is private, what is spread, what its account may do.
 
 mock_provider "google" {
-  mock_data "google_project" {
-    defaults = { number = "123456789" }
-  }
+  source = "../mocks"
+
   mock_resource "google_service_account" {
     defaults = {
       email  = "lakepass-broker@share.iam.gserviceaccount.com"
       member = "serviceAccount:lakepass-broker@share.iam.gserviceaccount.com"
     }
-  }
-  mock_resource "google_compute_global_address" {
-    defaults = { address = "203.0.113.7" }
   }
 }
 
@@ -115,6 +111,14 @@ run "shared_core_database_refused" {
     database_tier = "db-f1-micro"
   }
   expect_failures = [var.database_tier]
+}
+
+run "more_memory_than_cloud_run_has_refused" {
+  command = plan
+  variables {
+    memory_gb = 8
+  }
+  expect_failures = [var.memory_gb]
 }
 
 run "latest_refused" {

@@ -1,6 +1,8 @@
 # What the service account is given, and what the variables refuse.
 
 mock_provider "google" {
+  source = "../mocks"
+
   mock_resource "google_service_account" {
     defaults = {
       email  = "lakepass-data-access@data.iam.gserviceaccount.com"

@@ -1,6 +1,8 @@
 # The whole as planned from nothing: what is not known before it is made must not be needed to plan.
 
-mock_provider "google" {}
+mock_provider "google" {
+  source = "../mocks"
+}
 
 variables {
   project             = "share"
