@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from lakepass.broker.app import create_app
 from lakepass.broker.config import Settings
 from lakepass.cli.main import app
 from lakepass.reader.features import FEATURES
+from tests.broker.server import running_broker
 from tests.clouds.tools import ROOT
 from tests.deploy.terraform import MODULES
 
@@ -96,6 +99,60 @@ def test_module_samples_name_variables_that_exist(text: str) -> None:
 
     assert given <= known
     assert required <= given
+
+
+@pytest.mark.parametrize("page", ["aws", "azure", "gcp"])
+def test_the_example_is_told_all_it_asks_for(page: str) -> None:
+    """What its variables need and the page's `terraform.tfvars` does not give is a secret, exported there."""
+    blocks = [
+        text
+        for _, language, text in _BLOCK.findall((DOCS / "deploy" / f"{page}.md").read_text())
+        if language == "terraform"
+    ]
+    given = {name for text in blocks for name in re.findall(r"^(\w+)\s+= ", text, re.MULTILINE)}
+    exported = set(re.findall(r"TF_VAR_(\w+)=", (DOCS / "deploy" / "aws.md").read_text()))
+    variables = re.findall(
+        r'^variable "(\w+)" \{\n(.*?)^\}',
+        (MODULES / page / "fullstack" / "variables.tf").read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+
+    assert given <= {name for name, _ in variables}
+    assert {name for name, body in variables if "\n  default " not in f"\n{body}"} == given | exported
+
+
+def test_admin_requests_do_what_the_page_says() -> None:
+    """The lines of the page, from an empty catalog to an activation link."""
+    page = (DOCS / "deploy" / "index.md").read_text()
+    statuses, answers = [], []
+
+    with running_broker() as broker, broker.admin() as client:
+        for line in re.findall(r"^admin .*", page, re.MULTILINE):
+            words = shlex.split(line)
+            body = json.loads(words[words.index("-d") + 1]) if "-d" in words else None
+            if body and "location" in body:
+                body["check"] = False  # there is no such bucket here
+            address = next(word for word in words if word.startswith("https://share.example.com/admin/"))
+            answer = client.request(
+                words[words.index("-X") + 1] if "-X" in words else "GET",
+                address.removeprefix("https://share.example.com/admin"),
+                json=body,
+            )
+            statuses.append(answer.status_code)
+            answers.append(answer.text)
+
+    assert statuses == [201, 201, 201, 204, 201, 200], answers
+    assert "/activate/" in json.loads(answers[4])["url"]
+
+
+def test_changelog_tells_of_this_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+    assert re.search(
+        rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$",
+        (ROOT / "CHANGELOG.md").read_text(),
+        re.MULTILINE,
+    )
 
 
 def test_every_setting_is_on_the_configuration_page() -> None:

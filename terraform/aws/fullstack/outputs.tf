@@ -1,5 +1,5 @@
 output "activation_link" {
-  description = "Where the demo recipient gets its profile file, once: `terraform output activation_link`."
+  description = "Where the demo recipient gets its profile file, once, within a week: `terraform output -raw activation_link`."
   value       = "${module.broker.url}/activate/${var.activation_code}"
   sensitive   = true
 }
