@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -82,6 +83,11 @@ def _add(
         if not if_absent:
             raise
         done(f"The recipient {name} is there already.")
+        if activation_sha256 is None:
+            return
+        # Whoever made it may have stopped before the link; a code given before is refused, used or not.
+        with contextlib.suppress(Conflict):
+            _print_link(settings, name, link_lifetime, token_lifetime, activation_sha256, as_json=as_json)
         return
     for each in share or ():
         recipients.grant(name, each)

@@ -117,7 +117,7 @@ def _add_table(
     settings = load_settings(config)
     from lakepass.broker.catalog.descriptions import described_table
     from lakepass.broker.catalog.shares import TableDefinition, split_name
-    from lakepass.broker.errors import NotFound
+    from lakepass.broker.errors import Conflict, NotFound
 
     share, schema, table = split_name(name, 3)
     modes = [mode.strip() for mode in access.split(",")]
@@ -137,7 +137,14 @@ def _add_table(
         shares.find(share)
     except NotFound:
         shares.add(share)
-    added = shares.add_table(share, schema, definition)
+    try:
+        added = shares.add_table(share, schema, definition)
+    except Conflict:
+        if not if_absent:
+            raise
+        shares.table(share, schema, table)  # another replica was first, unless it was something else
+        done(f"The table {name} is there already.")
+        return
     if as_json:
         print_json(next(described_table(*row) for row in shares.tables(share) if row[2].id == added.id))
     else:

@@ -163,18 +163,21 @@ class Recipients:
             raise InvalidParameter("An activation code's SHA-256 is 64 hexadecimal digits in lower case.")
         code = new_secret() if digest is None else None
         hashed = HashedSecret.of(code) if code is not None else HashedSecret(str(digest)[:16], str(digest))
-        with self._session() as session, session.begin():
-            recipient = _recipient(session, name)
-            expires_at = now_ms() + int(lifetime.total_seconds() * 1000)
-            session.add(
-                Activation(
-                    recipient_id=recipient.id,
-                    selector=hashed.selector,
-                    digest=hashed.digest,
-                    expires_at=expires_at,
-                    token_lifetime_ms=_milliseconds(token_lifetime),
+        try:
+            with self._session() as session, session.begin():
+                recipient = _recipient(session, name)
+                expires_at = now_ms() + int(lifetime.total_seconds() * 1000)
+                session.add(
+                    Activation(
+                        recipient_id=recipient.id,
+                        selector=hashed.selector,
+                        digest=hashed.digest,
+                        expires_at=expires_at,
+                        token_lifetime_ms=_milliseconds(token_lifetime),
+                    )
                 )
-            )
+        except IntegrityError:
+            raise Conflict("This activation code was given before; make another.") from None
         return IssuedActivation(recipient.name, code, expires_at)
 
     def activate(self, code: str) -> IssuedToken:
@@ -204,7 +207,13 @@ class Recipients:
             return _issue(session, recipient, timedelta(milliseconds=milliseconds) if milliseconds else None)
 
     def grant(self, name: str, share: str) -> None:
-        """Let a recipient read a share; granting twice is the same as once."""
+        """Let a recipient read a share; granting twice is the same as once, at the same time as well."""
+        try:
+            self._grant(name, share)
+        except IntegrityError:
+            self._grant(name, share)
+
+    def _grant(self, name: str, share: str) -> None:
         with self._session() as session, session.begin():
             recipient, found = _recipient(session, name), _share(session, share)
             if session.get(Grant, (recipient.id, found.id)) is None:

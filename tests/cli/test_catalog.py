@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import stat
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from lakepass.broker.catalog.store import Catalog
+from lakepass.broker.config import Settings
+from lakepass.broker.errors import NotFound
 from lakepass.cli.main import app
 
 runner = CliRunner()
@@ -84,6 +88,21 @@ def test_a_deployment_may_run_twice(config: Path) -> None:
         assert _run(config, "recipient", "add", "ann", "--if-absent").exit_code == 0
         assert _run(config, "grant", "add", "ann", "sales", "--if-absent").exit_code == 0
     assert _run(config, "share", "add", "sales").exit_code != 0
+
+
+def test_a_deployment_that_stopped_half_way_goes_on(config: Path) -> None:
+    """A recipient without the link that was to go with it gets it; a used link is not given again."""
+    code = "local-activation-code"
+    add = ("recipient", "add", "ann", "--activation-sha256", sha256(code.encode()).hexdigest(), "--if-absent")
+    assert _run(config, "recipient", "add", "ann").exit_code == 0
+
+    assert _run(config, *add).exit_code == 0
+    catalog = Catalog(Settings.load(config))
+    assert catalog.recipients.activate(code).recipient == "ann"
+    assert _run(config, *add).exit_code == 0
+    with pytest.raises(NotFound):
+        catalog.recipients.activate(code)
+    catalog.close()
 
 
 def test_a_rotation_and_a_revocation(config: Path) -> None:

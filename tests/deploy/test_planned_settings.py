@@ -18,6 +18,7 @@ import pytest
 
 from lakepass.broker.config import Settings
 from lakepass.broker.errors import NotFound
+from tests.clouds.postgres import Postgres
 from tests.deploy.terraform import Terraform, copied
 
 pytestmark = [pytest.mark.terraform, pytest.mark.slow]
@@ -100,24 +101,30 @@ def test_the_broker_takes_its_settings(planned: Any, monkeypatch: pytest.MonkeyP
     assert (entry.aws and entry.aws.role_arn) or entry.azure or (entry.gcp and entry.gcp.service_account)
 
 
-def test_its_commands_set_up_the_demo_and_may_be_repeated(planned: Any, tmp_path: Path) -> None:
+def test_its_commands_set_up_the_demo_on_all_replicas_at_once(
+    planned: Any, postgres: Postgres, tmp_path: Path
+) -> None:
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("LAKEPASS_")
     } | planned["environment"]
     environment |= {
-        "LAKEPASS_DATABASE": f"sqlite:///{tmp_path / 'catalog.db'}",
+        "LAKEPASS_DATABASE": postgres.create_database(),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     (script,) = planned["setup"]
     assert script.endswith(" && exec lakepass serve")
 
-    for _ in range(2):
-        done = subprocess.run(
+    replicas = [
+        subprocess.Popen(
             ["/bin/sh", "-c", script.removesuffix(" && exec lakepass serve")],
-            env=environment, cwd=tmp_path, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        assert CODE not in done.stdout + done.stderr
+            env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    for replica in replicas:
+        output, _ = replica.communicate()
+        assert replica.returncode == 0, output
+        assert CODE not in output
 
     from lakepass.broker.catalog.store import Catalog
 
