@@ -119,8 +119,13 @@ def changes_of(
 class Changes(Outputs):
     """Rows that changed, with `_change_type`, `_commit_version` and `_commit_timestamp`.
 
-    `source` is the table at the end of the range, `commits` gives the commits of the range, `metadata` is
-    what held at `first_version`.
+    Comes from `Table.changes`. `source` is the table at the end of the range, `commits` gives the commits of
+    the range, `metadata` is what held at `first_version`.
+
+    >>> from lakepass.reader import Table
+    >>> changes = Table("feed").changes(3, 3, columns=["_change_type", "_commit_version"], limit=1)
+    >>> changes.to_arrow().to_pylist()
+    [{'_change_type': 'delete', '_commit_version': 3}]
     """
 
     def __init__(

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 
 class DeltaError(Exception):
-    """Anything that keeps a table from being read correctly. Catch this one to catch them all."""
+    """Anything that keeps a table from being read correctly. Catch this one to catch them all.
+
+    >>> from lakepass.reader import Table
+    >>> try:
+    ...     Table("/no/such/table").snapshot()
+    ... except DeltaError as error:
+    ...     print(type(error).__name__)
+    NotATableError
+    """
 
 
 class NotATableError(DeltaError):

@@ -49,11 +49,22 @@ class Outputs(ABC):
         """How many rows there are."""
 
     def to_reader(self, *, progress: bool = False) -> pa.RecordBatchReader:
-        """The rows as a stream of batches. Memory does not grow with the table."""
+        """The rows as a stream of batches. Memory does not grow with the table.
+
+        >>> from lakepass.reader import Table
+        >>> reader = Table("orders").snapshot().scan(["id"]).to_reader()
+        >>> reader.schema.names, sum(batch.num_rows for batch in reader)
+        (['id'], 5)
+        """
         return pa.RecordBatchReader.from_batches(self.schema, self._shown(_DEPTH, progress))
 
     def to_arrow(self, *, progress: bool = False) -> pa.Table:
-        """All rows as an Arrow table."""
+        """All rows as an Arrow table.
+
+        >>> from lakepass.reader import Table
+        >>> Table("orders").snapshot().scan(["value"], "id in (1, 2)").to_arrow().sort_by("value").to_pydict()
+        {'value': ['a', 'b']}
+        """
         batches = list(self._shown(None, progress))
         return pa.Table.from_batches(batches, self.schema) if batches else self.schema.empty_table()
 
@@ -62,6 +73,10 @@ class Outputs(ABC):
 
         `options` go to `pyarrow.Table.to_pandas`. Dates are `datetime.date` objects, or `datetime64` where
         one lies beyond the years 1 to 9999.
+
+        >>> from lakepass.reader import Table
+        >>> Table("orders").snapshot().scan(["id"], limit=3).to_pandas().shape
+        (3, 1)
         """
         try:
             import pandas as pd
@@ -82,7 +97,12 @@ class Outputs(ABC):
         return frame
 
     def to_polars(self, *, lazy: bool = False, progress: bool = False) -> pl.DataFrame | pl.LazyFrame:
-        """All rows as a polars data frame, or, with `lazy`, a lazy frame that reads when it is collected."""
+        """All rows as a polars data frame, or, with `lazy`, a lazy frame that reads when it is collected.
+
+        >>> from lakepass.reader import Table
+        >>> Table("orders").snapshot().scan().to_polars(lazy=True).select("id").collect().shape
+        (5, 1)
+        """
         try:
             import polars as pl
         except ImportError:
@@ -94,7 +114,12 @@ class Outputs(ABC):
         return frame
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """The rows as a DuckDB relation, streamed once."""
+        """The rows as a DuckDB relation, streamed once.
+
+        >>> from lakepass.reader import Table
+        >>> Table("orders").snapshot().scan(["id"], "id > 4").to_duckdb().order("id").fetchall()
+        [(5,), (6,)]
+        """
         try:
             import duckdb
         except ImportError:

@@ -106,6 +106,11 @@ class Scan(Outputs):
         """The files that may hold wanted rows, with what the log says about each.
 
         `partition_values` are by logical name, as in the log; `num_records` counts deleted rows too.
+
+        >>> from lakepass.reader import Table
+        >>> files = Table("orders").snapshot().scan(filter="day = date'9999-12-31'").files()
+        >>> dict(files.column("partition_values")[0].as_py())["day"], files.column("num_records").to_pylist()
+        ('9999-12-31', [1])
         """
         physical = {each.physical_name: each.name for each in self.plan.table.fields}
         batches = []
@@ -121,6 +126,12 @@ class Scan(Outputs):
         """The scan cut into shares of about `target_bytes`, which pickle; large files are split.
 
         A limit holds for each task: whoever reads several stops by itself.
+
+        >>> import pickle
+        >>> from lakepass.reader import Table
+        >>> tasks = Table("orders").snapshot().scan().tasks(target_bytes=1)
+        >>> sum(pickle.loads(pickle.dumps(task)).to_arrow().num_rows for task in tasks)
+        5
         """
         tasks: list[ScanTask] = []
         share: list[ScanFile] = []
@@ -137,7 +148,12 @@ class Scan(Outputs):
         return tasks
 
     def count(self) -> int:
-        """How many rows there are: from the log where it tells exactly, else by reading what is needed."""
+        """How many rows there are: from the log where it tells exactly, else by reading what is needed.
+
+        >>> from lakepass.reader import Table
+        >>> Table("orders").snapshot().scan(filter="value >= 'e'").count()
+        2
+        """
         total = 0
         unknown: list[ScanFile] = []
         for batch, partitions, whole in self._batches_of_files(records=True):

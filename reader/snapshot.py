@@ -188,7 +188,12 @@ class Snapshot:
             yield from checkpoint_files(self.root, reader, columns, tail.seen)
 
     def scan(self, columns: Any = None, filter: Any = None, limit: int | None = None, **options: Any) -> Scan:
-        """A scan of this version: columns by name, a filter as SQL text or tuples, a limit of rows."""
+        """A scan of this version: columns by name, a filter as SQL text or tuples, a limit of rows.
+
+        >>> from lakepass.reader import Table
+        >>> Table("orders").snapshot(version=1).scan(["id"], "id < 3").to_arrow().sort_by("id").to_pydict()
+        {'id': [1, 2]}
+        """
         from lakepass.reader.scan import Scan
 
         return Scan(self, columns=columns, filter=filter, limit=limit, **options)

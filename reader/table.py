@@ -89,11 +89,21 @@ class Table:
         return Snapshot.open(self._source, version)
 
     def version_at(self, timestamp: str | datetime) -> int:
-        """The latest version committed at or before a time."""
+        """The latest version committed at or before a time.
+
+        >>> table = Table("orders")
+        >>> table.version_at(table.history()[1].timestamp)
+        2
+        """
         return self._timeline().version_at(parse_timestamp(timestamp))
 
     def version_from(self, timestamp: str | datetime) -> int:
-        """The earliest version committed at or after a time."""
+        """The earliest version committed at or after a time.
+
+        >>> table = Table("orders")
+        >>> table.version_from(table.history()[1].timestamp)
+        2
+        """
         return self._timeline().version_from(parse_timestamp(timestamp))
 
     def commit_actions(
@@ -137,7 +147,12 @@ class Table:
         ending_timestamp: str | datetime | None = None,
         **options: Any,
     ) -> Any:
-        """The rows inserted, updated and deleted between two versions or times, as a scan."""
+        """The rows inserted, updated and deleted between two versions or times, as a scan.
+
+        >>> changes = Table("feed").changes(2, 2)
+        >>> sorted(set(changes.to_arrow().column("_change_type").to_pylist()))
+        ['update_postimage', 'update_preimage']
+        """
         from lakepass.reader.changes import changes_of
 
         return changes_of(
@@ -150,27 +165,47 @@ class Table:
         )
 
     def to_arrow(self, columns: Any = None, filter: Any = None, limit: int | None = None) -> pa.Table:
-        """The latest rows as an Arrow table."""
+        """The latest rows as an Arrow table.
+
+        >>> Table("orders").to_arrow(["id", "value"], [("id", "=", 4)]).to_pylist()
+        [{'id': 4, 'value': 'd'}]
+        """
         return self.snapshot().scan(columns, filter, limit).to_arrow()
 
     def to_pandas(self, columns: Any = None, filter: Any = None, limit: int | None = None) -> pd.DataFrame:
-        """The latest rows as a pandas data frame."""
+        """The latest rows as a pandas data frame.
+
+        >>> Table("orders").to_pandas(filter="value > 'd'").shape
+        (2, 15)
+        """
         return self.snapshot().scan(columns, filter, limit).to_pandas()
 
     def to_polars(
         self, columns: Any = None, filter: Any = None, limit: int | None = None, *, lazy: bool = False
     ) -> pl.DataFrame | pl.LazyFrame:
-        """The latest rows as a polars data frame, or a lazy one."""
+        """The latest rows as a polars data frame, or a lazy one.
+
+        >>> Table("orders").to_polars(["id"], limit=2).shape
+        (2, 1)
+        """
         return self.snapshot().scan(columns, filter, limit).to_polars(lazy=lazy)
 
     def to_reader(
         self, columns: Any = None, filter: Any = None, limit: int | None = None
     ) -> pa.RecordBatchReader:
-        """The latest rows as a stream of batches."""
+        """The latest rows as a stream of batches.
+
+        >>> sum(batch.num_rows for batch in Table("orders").to_reader())
+        5
+        """
         return self.snapshot().scan(columns, filter, limit).to_reader()
 
     def polars(self, filter: Any = None) -> pl.LazyFrame:
-        """The latest rows as a polars LazyFrame, which reads only the columns a query names."""
+        """The latest rows as a polars LazyFrame, which reads only the columns a query names.
+
+        >>> Table("orders").polars().select("value").sort("value").collect()["value"].to_list()
+        ['a', 'b', 'd', 'e', 'f']
+        """
         from lakepass.reader.engines import lazy_frame
 
         return lazy_frame(self.snapshot(), filter)
@@ -178,7 +213,11 @@ class Table:
     def duckdb(
         self, connection: duckdb.DuckDBPyConnection | None = None, filter: Any = None
     ) -> duckdb.DuckDBPyRelation:
-        """The latest rows as a DuckDB relation, of `connection` or of one of its own."""
+        """The latest rows as a DuckDB relation, of `connection` or of one of its own.
+
+        >>> Table("orders").duckdb().aggregate("max(id)").fetchall()
+        [(6,)]
+        """
         from lakepass.reader.engines import duckdb_relation
 
         return duckdb_relation(self.snapshot(), connection, filter)
@@ -186,6 +225,9 @@ class Table:
     def storage_options(self) -> StorageOptions:
         """Options for the deltalake package, with this table's credential; see
         `lakepass.reader.deltalake_bridge`.
+
+        >>> dict(Table("orders").storage_options())
+        {}
         """
         from lakepass.reader.deltalake_bridge import ambient_options, static_options
 
@@ -194,7 +236,11 @@ class Table:
         return static_options(self.location, self._credentials())
 
     def deltalake(self, version: int | None = None, *, query_builder: bool = False) -> DeltaTable:
-        """The table as the deltalake package's `DeltaTable`, where that reads it rightly."""
+        """The table as the deltalake package's `DeltaTable`, where that reads it rightly.
+
+        >>> Table("orders").deltalake().version()
+        3
+        """
         from lakepass.reader.deltalake_bridge import open_with_deltalake
 
         snapshot = self.snapshot(version)

@@ -19,8 +19,9 @@ MODULES = ["lakepass.reader"] + [
 
 @pytest.fixture
 def orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table that examples call `orders`."""
+    """The tables that examples call `orders` and `feed`."""
     (tmp_path / "orders").symlink_to(fixture("partitioned").path)
+    (tmp_path / "feed").symlink_to(fixture("change_feed").path)
     monkeypatch.chdir(tmp_path)
 
 
