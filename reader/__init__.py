@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lakepass.reader.errors import DeltaError
+    from lakepass.reader.log.cache import DirectoryCache
     from lakepass.reader.log.ratified import RatifiedCommit
     from lakepass.reader.sharing.client import SharingClient
     from lakepass.reader.sharing.loading import (
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DeltaError",
+    "DirectoryCache",
     "RatifiedCommit",
     "SharingClient",
     "Snapshot",
@@ -42,6 +44,7 @@ __all__ = [
 
 _HOMES = {
     "DeltaError": "errors",
+    "DirectoryCache": "log.cache",
     "RatifiedCommit": "log.ratified",
     "SharingClient": "sharing.client",
     "Snapshot": "snapshot",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from lakepass.reader import paths
+from lakepass.reader.data.kept_files import with_kept_files
 from lakepass.reader.errors import UnsupportedTableError
 from lakepass.reader.features import check_readable
 from lakepass.reader.location import Location
@@ -98,7 +99,8 @@ class Snapshot:
     @property
     def storages(self) -> Storages:
         """What may be read, and with which credentials."""
-        return self._source.storages
+        table = f"{self.root}\n{self.metadata.id}"
+        return with_kept_files(self._source.storages, self._source.cache, table)
 
     @property
     def version(self) -> int:

@@ -226,5 +226,9 @@ class SignedStorages(Storages):
             f"Refused {path[:200]!r}: the server shares this table by URL, and this is none."
         )
 
+    def file_id(self, path: str) -> str:
+        """The id that the server gave the file, the same for every URL."""
+        return _parts(path)[1]
+
     def __repr__(self) -> str:
         return f"SignedStorages({self._storage!r})"

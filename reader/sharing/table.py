@@ -86,7 +86,7 @@ class SharedTable(Table):
         self._table_name = name
         self._accepted: ResponseFormat = accepted
         self._cache = cache
-        self._by_url = UrlTable(rest, name, accepted)
+        self._by_url = UrlTable(rest, name, accepted, cache)
         header = rest.metadata(name)
         self._fresh: Header | None = header
         self._fresh_until = time.monotonic() + _FRESH_SECONDS
@@ -251,7 +251,7 @@ class SharedTable(Table):
             starting_timestamp=starting_timestamp,
             ending_timestamp=ending_timestamp,
         )
-        feed = UrlChanges(self._rest, self._table_name, self._accepted)
+        feed = UrlChanges(self._rest, self._table_name, self._accepted, self._cache)
         return self._first_by_directory(
             lambda table: changes_of(table, **options), lambda: feed.changes(**options)
         )

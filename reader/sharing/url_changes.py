@@ -17,12 +17,13 @@ import pyarrow.compute as pc
 from lakepass.reader.changes import Changes, changes_of
 from lakepass.reader.errors import SharingError
 from lakepass.reader.log.actions import Metadata
+from lakepass.reader.log.cache import LogCache
 from lakepass.reader.log.changes import CommitActions
 from lakepass.reader.log.files import FileColumns
 from lakepass.reader.sharing.actions import ACTION_SCHEMA, Column, Files, Header
 from lakepass.reader.sharing.names import TableName
 from lakepass.reader.sharing.rest import ResponseFormat, Rest
-from lakepass.reader.sharing.signed import Signed, SignedStorages, signed_paths
+from lakepass.reader.sharing.signed import Signed, signed_paths
 from lakepass.reader.sharing.urls import UrlSnapshot, UrlTable, file_batch
 
 _FEED = "delta.enableChangeDataFeed"
@@ -31,8 +32,14 @@ _FEED = "delta.enableChangeDataFeed"
 class UrlChanges:
     """What `changes_of` asks of a table, from the server's answers."""
 
-    def __init__(self, rest: Rest, name: TableName, accepted: ResponseFormat = "delta,parquet") -> None:
-        self._table = UrlTable(rest, name, accepted)
+    def __init__(
+        self,
+        rest: Rest,
+        name: TableName,
+        accepted: ResponseFormat = "delta,parquet",
+        cache: LogCache | None = None,
+    ) -> None:
+        self._table = UrlTable(rest, name, accepted, cache)
         self._rest = rest
         self._name = name
         self._accepted: ResponseFormat = accepted
@@ -48,7 +55,7 @@ class UrlChanges:
         # Whether the feed was on is the server's to check: not every one shows the property.
         configuration = {**snapshot.metadata.configuration, _FEED: "true"}
         snapshot.metadata = replace(snapshot.metadata, configuration=configuration)
-        snapshot.storages = SignedStorages(self._signed)
+        snapshot.read_with(self._signed)
         return snapshot
 
     def version_at(self, timestamp: str | datetime) -> int:

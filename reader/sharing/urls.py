@@ -16,10 +16,12 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
+from lakepass.reader.data.kept_files import with_kept_files
 from lakepass.reader.errors import SharingError, UnsupportedTableError, VersionNotFoundError
 from lakepass.reader.features import check_readable
 from lakepass.reader.location import Location
 from lakepass.reader.log.actions import Metadata, Protocol
+from lakepass.reader.log.cache import LogCache
 from lakepass.reader.log.files import FILE_SCHEMA, FileColumns
 from lakepass.reader.log.stats import parse_json_stats
 from lakepass.reader.schema import arrow_schema, parse_schema
@@ -49,6 +51,7 @@ class UrlSnapshot:
         latest: bool,
         accepted: ResponseFormat = "delta,parquet",
         body: dict[str, Any] | None = None,
+        cache: LogCache | None = None,
     ) -> None:
         self._rest = rest
         self._name = name
@@ -57,13 +60,19 @@ class UrlSnapshot:
         """Whether the version was the newest when it was looked at, and so need not be named."""
         self._accepted: ResponseFormat = accepted
         self._body = body or {}
+        self._cache = cache
         where = f"the metadata of {name}"
         self.protocol = Protocol.parse(header.protocol, where) if header.delta else Protocol(1, 2)
         self.metadata = Metadata.parse(header.metadata, where)
         # The server has put the catalog's commits, checkpoints and sidecars together already.
         check_readable(self.protocol, str(name), has_commits=True)
-        self._signed = Signed(rest, name, self._body, header.version, accepted=accepted)
-        self.storages: Storages = SignedStorages(self._signed)
+        self.read_with(Signed(rest, name, self._body, header.version, accepted=accepted))
+
+    def read_with(self, signed: Signed) -> None:
+        """Read by the URLs of a query."""
+        self._signed = signed
+        table = f"{self._rest.transport.profile.endpoint}\n{self._name}\n{self.metadata.id}"
+        self.storages: Storages = with_kept_files(SignedStorages(signed), self._cache, table)
 
     @property
     def version(self) -> int:
@@ -119,7 +128,9 @@ class UrlSnapshot:
         header = self._rest.metadata(self._name)
         if header.version == self._header.version:
             return self
-        return UrlSnapshot(self._rest, self._name, header, latest=True, accepted=self._accepted)
+        return UrlSnapshot(
+            self._rest, self._name, header, latest=True, accepted=self._accepted, cache=self._cache
+        )
 
     def scan(
         self,
@@ -143,7 +154,13 @@ class UrlSnapshot:
         if limit is not None and planned.filter is None and 0 < limit <= _MOST_HINTED_ROWS:
             body["limitHint"] = limit
         hinted = UrlSnapshot(
-            self._rest, self._name, self._header, latest=self._latest, accepted=self._accepted, body=body
+            self._rest,
+            self._name,
+            self._header,
+            latest=self._latest,
+            accepted=self._accepted,
+            body=body,
+            cache=self._cache,
         )
         return Scan(hinted, columns=columns, filter=filter, limit=limit, **options)
 
@@ -212,10 +229,17 @@ def file_batch(batch: pa.RecordBatch, columns: FileColumns) -> pa.RecordBatch:
 class UrlTable:
     """A shared table read by URL."""
 
-    def __init__(self, rest: Rest, name: TableName, accepted: ResponseFormat = "delta,parquet") -> None:
+    def __init__(
+        self,
+        rest: Rest,
+        name: TableName,
+        accepted: ResponseFormat = "delta,parquet",
+        cache: LogCache | None = None,
+    ) -> None:
         self._rest = rest
         self._name = name
         self._accepted: ResponseFormat = accepted
+        self._cache = cache
 
     def snapshot(
         self,
@@ -227,7 +251,7 @@ class UrlTable:
         """The table at a version, at a time, or as it is now; `known` is metadata that was just fetched."""
         if version is None and timestamp is None:
             header = known or self._rest.metadata(self._name)
-            return UrlSnapshot(self._rest, self._name, header, latest=True, accepted=self._accepted)
+            return self._at(header, latest=True)
         # Every server answers a query at a version with that version's metadata; not every one does so for
         # /metadata. One file is enough to ask for.
         body: dict[str, Any] = {"limitHint": 1}
@@ -247,7 +271,12 @@ class UrlTable:
                 f"{header.version}."
             )
         header = replace(header, version=header.version if header.version is not None else version)
-        return UrlSnapshot(self._rest, self._name, header, latest=False, accepted=self._accepted)
+        return self._at(header, latest=False)
+
+    def _at(self, header: Header, *, latest: bool) -> UrlSnapshot:
+        return UrlSnapshot(
+            self._rest, self._name, header, latest=latest, accepted=self._accepted, cache=self._cache
+        )
 
     def version_at(self, timestamp: str | datetime) -> int:
         """The latest version committed at or before a time."""

@@ -61,5 +61,9 @@ class Storages:
             " to the table, declare their directory as an auxiliary location."
         )
 
+    def file_id(self, path: str) -> str:
+        """What a file is known by, whatever is used to read it; empty when it has no name of its own."""
+        return path
+
     def __repr__(self) -> str:
         return f"Storages({', '.join(str(location) for location, _ in self._storages)})"

@@ -22,14 +22,27 @@ _FOOTER = 64 << 10
 class RangedFile(io.RawIOBase):
     """A read-only file whose bytes come from `fetch(offset, length)`."""
 
-    def __init__(self, path: str, size: int, fetch: Callable[[int, int], bytes]) -> None:
+    def __init__(
+        self,
+        path: str,
+        size: int,
+        fetch: Callable[[int, int], bytes],
+        closing: Callable[[], None] | None = None,
+    ) -> None:
         super().__init__()
+        self._closing = closing
         self._path = path
         self._size = size
         self._fetch = fetch
         self._local = threading.local()
         self._tail: tuple[int, bytes] | None = None
         self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Let go of what the bytes come from."""
+        super().close()
+        if self._closing is not None:
+            self._closing()
 
     def readable(self) -> bool:
         """Always."""
@@ -92,6 +105,8 @@ class RangedFile(io.RawIOBase):
             return self._tail
 
 
-def ranged(path: str, size: int, fetch: Callable[[int, int], bytes]) -> BinaryIO:
+def ranged(
+    path: str, size: int, fetch: Callable[[int, int], bytes], closing: Callable[[], None] | None = None
+) -> BinaryIO:
     """The file as Arrow takes it."""
-    return cast("BinaryIO", RangedFile(path, size, fetch))
+    return cast("BinaryIO", RangedFile(path, size, fetch, closing))

@@ -79,6 +79,34 @@ def test_a_damaged_directory_is_no_reason_to_fail(tmp_path: Path) -> None:
     assert cache.get(status("a", 3)) is None
 
 
+def test_what_others_put_there_counts_and_what_they_left_half_done_goes(tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    caches = [DirectoryCache(folder, 1000) for _ in range(4)]
+    for old, name in ((True, "new-abandoned"), (False, "new-in-use")):
+        (folder / name).write_bytes(bytes(400))
+        if old:
+            os.utime(folder / name, (1, 1))
+    for number in range(80):
+        caches[number % 4].put(status(f"f{number}", 50), bytes(50))
+    # Each looks at what there is when it has put a sixteenth of the room itself.
+    assert sum(file.stat().st_size for file in folder.glob("file-*")) <= 1000 + 4 * 1000 // 16
+    assert [file.name for file in folder.glob("new-*")] == ["new-in-use"]
+
+
+def test_a_home_directory_is_meant_as_in_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    DirectoryCache("~/kept")
+    assert (tmp_path / "kept").is_dir()
+
+
+def test_a_changed_byte_is_noticed(tmp_path: Path) -> None:
+    cache = DirectoryCache(tmp_path / "cache")
+    cache.put(status("a", 3), b"one")
+    (file,) = (tmp_path / "cache").iterdir()
+    file.write_bytes(file.read_bytes().replace(b"one", b"onf"))
+    assert cache.get(status("a", 3)) is None
+
+
 def test_the_directory_is_its_owners_alone(tmp_path: Path) -> None:
     DirectoryCache(tmp_path / "cache").put(status("a", 3), b"one")
     assert (tmp_path / "cache").stat().st_mode & 0o077 == 0

@@ -29,6 +29,7 @@ from lakepass.reader.errors import (
     SharingError,
 )
 from lakepass.reader.location import Location
+from lakepass.reader.log.cache import DirectoryCache
 from lakepass.reader.sharing import vended
 from lakepass.reader.sharing.access import AccessModeError
 from lakepass.reader.sharing.table import SharedTable
@@ -480,6 +481,21 @@ def test_a_second_open_reads_no_commit_again(
     assert in_order(client.table("s.d.t").to_arrow()) == expected
     assert [path for path in gate.seen if "_delta_log/0" in path] == []
     assert [path for path in gate.seen if path.endswith(vending.bucket)] == [f"/{vending.bucket}"]
+
+
+@pytest.mark.parametrize("keep_data", [True, False])
+def test_data_is_kept_only_where_that_was_asked_for(
+    server: Server, share: FolderShare, vending: Vending, gate: Gate, tmp_path: Path, keep_data: bool
+) -> None:
+    folder = fixtures.fixture("partitioned").path
+    offer(share, vending, folder, ("dir",))
+    for again in (False, True):
+        gate.seen.clear()
+        cache = DirectoryCache(tmp_path / "cache", data=keep_data)
+        table = SharingClient(server.profile, patience=QUICK, cache=cache).table("s.d.t")
+        assert in_order(table.to_arrow()) == in_order(Table(folder).to_arrow())
+        read = [path for path in gate.seen if path.endswith(".parquet")]
+        assert bool(read) == (not again or not keep_data)
 
 
 @pytest.mark.parametrize(

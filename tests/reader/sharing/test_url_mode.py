@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakepass.reader import SharingClient, Table, get_table_metadata, load_as_pandas
+from lakepass.reader import DirectoryCache, SharingClient, Table, get_table_metadata, load_as_pandas
 from lakepass.reader.errors import DeltaError, SharingError, VersionNotFoundError
 from lakepass.reader.sharing.table import SharedTable
 from lakepass.reader.sharing.urls import UrlSnapshot
@@ -228,3 +230,95 @@ def test_what_only_the_log_knows_is_refused(server: Server, share: FolderShare) 
 def test_an_unknown_table_says_so(server: Server) -> None:
     with pytest.raises(SharingError, match="shows what was granted to you"):
         opened(server, "nothing")
+
+
+def _kept(server: Server, cache: DirectoryCache) -> SharedTable:
+    return SharingClient(server.profile, patience=QUICK, cache=cache).table("s.d.t")
+
+
+def test_kept_data_files_are_known_by_their_ids(server: Server, share: FolderShare, tmp_path: Path) -> None:
+    folder = fixtures.fixture("partitioned").path
+    share.add("t", folder)
+    expected = in_order(Table(folder).to_arrow())
+    assert in_order(_kept(server, DirectoryCache(tmp_path / "cache", data=True)).to_arrow()) == expected
+    first = share.files_read
+    assert first > 0
+    share.end_all_urls()
+    assert in_order(_kept(server, DirectoryCache(tmp_path / "cache", data=True)).to_arrow()) == expected
+    assert share.files_read == first
+    names = " ".join(file.name for file in (tmp_path / "cache").iterdir())
+    assert re.fullmatch(r"((file|start)-[0-9a-f]{64} ?)+", names)
+    assert in_order(_kept(server, DirectoryCache(tmp_path / "cache")).to_arrow()) == expected
+    assert share.files_read > first
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "longer", "folder"])
+def test_damaged_kept_files_are_fetched_again(
+    server: Server, share: FolderShare, tmp_path: Path, damage: str
+) -> None:
+    folder = fixtures.fixture("partitioned").path
+    share.add("t", folder)
+    expected = in_order(Table(folder).to_arrow())
+    assert in_order(_kept(server, DirectoryCache(tmp_path / "cache", data=True)).to_arrow()) == expected
+    first = share.files_read
+    for file in (tmp_path / "cache").glob("file-*"):
+        data = file.read_bytes()
+        middle = len(data) // 2
+        if damage == "folder":
+            file.unlink()
+            file.mkdir()
+            continue
+        file.write_bytes(
+            {
+                "cut": data[:middle],
+                "flipped": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
+                "empty": b"",
+                "longer": data + b"more",
+            }[damage]
+        )
+    assert in_order(_kept(server, DirectoryCache(tmp_path / "cache", data=True)).to_arrow()) == expected
+    if damage == "folder":  # cannot be replaced, so nothing is kept
+        assert share.files_read > first
+        return
+    assert share.files_read == 2 * first
+    assert in_order(_kept(server, DirectoryCache(tmp_path / "cache", data=True)).to_arrow()) == expected
+    assert share.files_read == 2 * first
+
+
+def test_many_readers_share_kept_files_within_the_bound(
+    server: Server, share: FolderShare, tmp_path: Path
+) -> None:
+    folder = fixtures.fixture("partitioned").path
+    share.add("t", folder)
+    expected = in_order(Table(folder).to_arrow())
+    largest = max(file.stat().st_size for file in folder.rglob("*.parquet"))
+    limit = largest * 8
+
+    def read(_: int) -> list[str]:
+        return in_order(_kept(server, DirectoryCache(tmp_path / "cache", limit, data=True)).to_arrow())
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(read, range(24))) == [expected] * 24
+    assert sum(file.stat().st_size for file in (tmp_path / "cache").iterdir()) <= limit
+
+
+def test_a_task_reads_with_the_kept_files_or_without(
+    server: Server, share: FolderShare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fixtures.fixture("partitioned").path
+    share.add("t", folder)
+    profile = tmp_path / "me.share"
+    profile.touch(mode=0o600)
+    profile.write_text(json.dumps(server.profile))
+    cache = DirectoryCache(tmp_path / "cache", data=True)
+    client = SharingClient(profile, patience=QUICK, cache=cache)
+    rows = client.table("s.d.t").to_arrow().num_rows
+    tasks = pickle.dumps(client.table("s.d.t").snapshot().scan().tasks())
+    first = share.files_read
+    assert sum(task.count() for task in pickle.loads(tasks)) == rows
+    assert share.files_read == first
+    # Where there is no such directory and none can be made, tasks are read as ever.
+    shutil.rmtree(tmp_path / "cache")
+    (tmp_path / "cache").write_text("a file")
+    assert sum(task.to_arrow().num_rows for task in pickle.loads(tasks)) == rows
+    assert share.files_read > first
