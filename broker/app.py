@@ -13,8 +13,10 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lakepass.broker.access_log import AccessLog
 from lakepass.broker.answers import error_answer, refusal
 from lakepass.broker.config import Settings
+from lakepass.broker.direct import Direct
 from lakepass.broker.envelope import Envelope
 from lakepass.broker.errors import RequestError
 from lakepass.broker.metrics import Metrics
@@ -22,7 +24,7 @@ from lakepass.broker.routes import activation, admin, credentials, health, lists
 from lakepass.broker.state import Broker
 
 
-def create_app(settings: Settings) -> FastAPI:
+def create_app(settings: Settings, access_log: AccessLog | None = None) -> FastAPI:
     """The broker as an ASGI application; opening the catalog migrates it."""
     broker = Broker(settings)
 
@@ -41,7 +43,6 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.broker = broker
     app.state.metrics = Metrics()
-    # Matched in this order, so what is asked for most comes first.
     app.include_router(credentials.router, prefix=settings.server.prefix)
     app.include_router(lists.router, prefix=settings.server.prefix)
     app.include_router(tables.router, prefix=settings.server.prefix)
@@ -53,6 +54,11 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_exception_handler(RequestError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _routing_failed)
+    app.add_middleware(
+        Direct,
+        prefix=settings.server.prefix,
+        routes=[*credentials.router.routes, *lists.router.routes, *tables.router.routes],
+    )
     if settings.server.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -61,7 +67,7 @@ def create_app(settings: Settings) -> FastAPI:
             allow_headers=["Authorization", "Content-Type", "delta-sharing-capabilities"],
             expose_headers=["Delta-Table-Version", "delta-sharing-capabilities", "X-Request-Id"],
         )
-    app.add_middleware(Envelope, server=settings.server, metrics=app.state.metrics)
+    app.add_middleware(Envelope, server=settings.server, metrics=app.state.metrics, access_log=access_log)
     return app
 
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import re
 import time
-import uuid
 from contextvars import ContextVar
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lakepass.broker.access_log import AccessLog
 from lakepass.broker.answers import error_answer, refusal
 from lakepass.broker.config import ServerSettings
 from lakepass.broker.errors import MalformedRequest, RequestError, TooLarge
 from lakepass.broker.metrics import Metrics
 
 logger = logging.getLogger("lakepass.broker")
-access = logging.getLogger("lakepass.access")
 
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 """The id of the request at hand, for log lines and for what is done on its behalf."""
@@ -32,8 +32,11 @@ _HARMLESS = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 class Envelope:
     """The outermost layer of the application."""
 
-    def __init__(self, app: ASGIApp, *, server: ServerSettings, metrics: Metrics) -> None:
+    def __init__(
+        self, app: ASGIApp, *, server: ServerSettings, metrics: Metrics, access_log: AccessLog | None
+    ) -> None:
         self._app = app
+        self._access_log = access_log
         self._server = server
         self._metrics = metrics
 
@@ -72,24 +75,8 @@ class Envelope:
             seconds = time.perf_counter() - started
             route = _route(scope)
             self._metrics.observe(scope["method"], route, status, seconds)
-            if access.isEnabledFor(logging.INFO):
-                path = _loggable_path(scope)
-                access.info(
-                    "%s %s %d %.1fms",
-                    scope["method"],
-                    path,
-                    status,
-                    seconds * 1000,
-                    extra={
-                        "request_id": identifier,
-                        "method": scope["method"],
-                        "path": path,
-                        "status": status,
-                        "milliseconds": round(seconds * 1000, 1),
-                        "recipient": scope.get("lakepass.recipient"),
-                        "address": (scope.get("client") or ("-",))[0],
-                    },
-                )
+            if self._access_log is not None:
+                self._access_log.write(scope, identifier, status, seconds)
 
     def _check_headers(self, scope: Scope) -> None:
         size = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
@@ -132,15 +119,9 @@ def _identifier(scope: Scope) -> str:
     for name, value in scope["headers"]:
         if name == b"x-request-id" and _HARMLESS.fullmatch(value):
             return str(value, "ascii")
-    return uuid.uuid4().hex
+    return f"{random.getrandbits(128):032x}"
 
 
 def _route(scope: Scope) -> str:
     """The route's template, so that names never become labels."""
     return getattr(scope.get("route"), "path", "other")
-
-
-def _loggable_path(scope: Scope) -> str:
-    """The path without what is secret in it: an activation link's code, until it is used."""
-    path = str(scope["path"])
-    return "/activate/…" if path.startswith("/activate/") else path

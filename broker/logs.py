@@ -1,4 +1,5 @@
-"""Log lines as text for people or as JSON for machines; the request's id is in each."""
+"""Log lines as text for people or as JSON for machines; the request's id is in each. The access log has its
+own way (`access_log`)."""
 
 from __future__ import annotations
 
@@ -10,8 +11,6 @@ import orjson
 
 from lakepass.broker.envelope import request_id
 
-_FIELDS = ("request_id", "method", "path", "status", "milliseconds", "recipient", "address")
-
 
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
@@ -22,9 +21,6 @@ class _JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
             "request_id": request_id.get(),
         }
-        line.update(
-            {name: getattr(record, name) for name in _FIELDS if getattr(record, name, None) is not None}
-        )
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
         return orjson.dumps(line, default=str).decode()

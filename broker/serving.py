@@ -11,6 +11,7 @@ import sys
 
 import uvicorn
 
+from lakepass.broker.access_log import AccessLog
 from lakepass.broker.app import create_app
 from lakepass.broker.config import Settings
 from lakepass.broker.http1 import Http1Protocol
@@ -30,7 +31,7 @@ def serve(settings: Settings) -> None:
     signal.signal(signal.SIGTERM, lambda *_: None)
     proxies = settings.server.trusted_proxies
     uvicorn.run(
-        create_app(settings),
+        create_app(settings, AccessLog(sys.stderr.buffer, settings.server.log_format)),
         http=Http1Protocol,
         host=settings.server.host,
         port=settings.server.port,

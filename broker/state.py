@@ -18,6 +18,7 @@ from lakepass.broker.authentication import Caller, authenticate, bearer_token, c
 from lakepass.broker.catalog.lookups import Lookups, TableRow
 from lakepass.broker.catalog.store import Catalog
 from lakepass.broker.config import Settings
+from lakepass.broker.direct import direct
 from lakepass.broker.errors import NotFound
 from lakepass.broker.signed_tokens import TokenSigner
 from lakepass.broker.tables.freshness import Freshness
@@ -100,7 +101,7 @@ RecipientHandler = Callable[[Broker, Caller, Request], Awaitable[Response]]
 
 
 def for_recipient(handler: RecipientHandler) -> Callable[[Request], Awaitable[Response]]:
-    """A route that is handed its caller, for calls made so often that FastAPI's own injection counts.
+    """A direct route that is handed its caller.
 
     It reads its parameters from the request, and describes them in `openapi_extra`.
     """
@@ -110,4 +111,4 @@ def for_recipient(handler: RecipientHandler) -> Callable[[Request], Awaitable[Re
         return await handler(broker, await _current_caller(request), request)
 
     route.__name__, route.__doc__ = handler.__name__, handler.__doc__
-    return route
+    return direct(route)

@@ -11,17 +11,18 @@ All pass the same checks, give the same scope and leave the same row in the audi
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import orjson
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from lakepass.broker.answers import json_answer
 from lakepass.broker.authentication import Caller, bearer_token
 from lakepass.broker.catalog.lookups import TableRow
+from lakepass.broker.direct import direct
 from lakepass.broker.errors import (
     InvalidParameter,
     MalformedRequest,
@@ -32,6 +33,7 @@ from lakepass.broker.errors import (
 )
 from lakepass.broker.protocol.credentials import container_form, sharing_form, unity_catalog_form
 from lakepass.broker.routes.audited_vend import audited_vend, hides_history, parse_location
+from lakepass.broker.routes.table_documentation import CONTAINER_CREDENTIALS, CREDENTIALS
 from lakepass.broker.state import Broker, current_broker
 from lakepass.reader.credentials import AwsKeys, Credential
 from lakepass.reader.location import LocationError
@@ -40,23 +42,24 @@ router = APIRouter(tags=["Credentials"])
 unity_catalog_router = APIRouter(prefix="/api/2.1/unity-catalog", tags=["Credentials"])
 
 _TABLE = "/shares/{share}/schemas/{schema}/tables/{table}"
-_LOCATION = "The root (when left out) or one of the table's auxiliary locations."
 
 
-def _body(properties: dict[str, str], *, required: bool) -> dict[str, Any]:
+def _body(properties: dict[str, str]) -> dict[str, Any]:
     schema = {name: {"type": "string", "description": told} for name, told in properties.items()}
     content = {"application/json": {"schema": {"type": "object", "properties": schema}}}
-    return {"requestBody": {"required": required, "content": content}}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 @router.post(
     f"{_TABLE}/temporary-table-credentials",
     summary="Generate a temporary table credential",
-    openapi_extra=_body({"location": _LOCATION}, required=False),
+    openapi_extra=CREDENTIALS,
 )
-async def temporary_table_credentials(request: Request, share: str, schema: str, table: str) -> Response:
+@direct
+async def temporary_table_credentials(request: Request) -> Response:
     """A read-only credential for the table's root or one of its auxiliary locations, and nothing else."""
     broker = current_broker(request)
+    share, schema, table = request.path_params.values()
 
     async def find(caller: Caller) -> tuple[TableRow, str | None]:
         row = await broker.granted_table(caller, share, schema, table)
@@ -76,15 +79,16 @@ async def temporary_table_credentials(request: Request, share: str, schema: str,
     return json_answer(sharing_form(credential, _renewal(broker, request, row, credential)))
 
 
-@router.get(f"{_TABLE}/aws-container-credentials", summary="The same, as AWS SDKs fetch it")
-async def aws_container_credentials(
-    request: Request,
-    share: str,
-    schema: str,
-    table: str,
-    location: Annotated[str | None, Query(description=_LOCATION)] = None,
-) -> Response:
+@router.get(
+    f"{_TABLE}/aws-container-credentials",
+    summary="The same, as AWS SDKs fetch it",
+    openapi_extra=CONTAINER_CREDENTIALS,
+)
+@direct
+async def aws_container_credentials(request: Request) -> Response:
     """For `AWS_CONTAINER_CREDENTIALS_FULL_URI`; `Authorization` is the recipient's token, Bearer or bare."""
+    share, schema, table = request.path_params.values()
+    location = request.query_params.get("location")
     broker = current_broker(request)
 
     async def find(caller: Caller) -> tuple[TableRow, str | None]:
@@ -109,7 +113,7 @@ async def aws_container_credentials(
 @unity_catalog_router.post(
     "/temporary-table-credentials",
     summary="The same, as Unity Catalog's clients ask for a table",
-    openapi_extra=_body({"table_id": "The table's id, as in lists.", "operation": "READ"}, required=True),
+    openapi_extra=_body({"table_id": "The table's id, as in lists.", "operation": "READ"}),
 )
 async def unity_catalog_table_credentials(request: Request) -> Response:
     """A read-only credential for the table's root."""
@@ -137,9 +141,7 @@ async def unity_catalog_table_credentials(request: Request) -> Response:
 @unity_catalog_router.post(
     "/temporary-path-credentials",
     summary="The same, as Unity Catalog's clients ask for a path",
-    openapi_extra=_body(
-        {"url": "A location of a table shared with you.", "operation": "PATH_READ"}, required=True
-    ),
+    openapi_extra=_body({"url": "A location of a table shared with you.", "operation": "PATH_READ"}),
 )
 async def unity_catalog_path_credentials(request: Request) -> Response:
     """A read-only credential for the root or an auxiliary location of a table that the caller is granted."""

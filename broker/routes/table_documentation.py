@@ -54,6 +54,12 @@ def _parameter(name: str, kind: str, text: str, place: str = "query") -> dict[st
 
 
 _NAMES = [_parameter(name, "string", "In any case.", "path") for name in ("share", "schema", "table")]
+_LOCATION = "The root (when left out) or one of the table's auxiliary locations."
+CREDENTIALS: dict[str, Any] = {
+    "parameters": _NAMES,
+    **_body({"location": _field("string", _LOCATION)}),
+}
+CONTAINER_CREDENTIALS: dict[str, Any] = {"parameters": [*_NAMES, _parameter("location", "string", _LOCATION)]}
 _CAPABILITIES = _parameter(
     "delta-sharing-capabilities",
     "string",

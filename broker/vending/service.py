@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import Future
 from datetime import timedelta
 
 from lakepass.broker.config import ConfigurationError, StorageEntry
@@ -51,15 +50,18 @@ class Vending:
         self, entry: StorageEntry, location: Location, grantee: Grantee, request_id: str = ""
     ) -> Credential:
         """A credential that reads and lists below `location`; raises a `VendingError`."""
-        return self._obtain(entry, location, grantee, request_id).result()
+        vendor, key = self._asked(entry, location, grantee)
+        return self._cache.obtain(key, lambda: self._mint(vendor, location, grantee, request_id)).result()
 
     async def vend_async(
         self, entry: StorageEntry, location: Location, grantee: Grantee, request_id: str = ""
     ) -> Credential:
         """The same on an event loop: at once when held, else the call to the cloud runs in a thread."""
-        future = self._obtain(entry, location, grantee, request_id)
-        if future.done():
-            return future.result()
+        vendor, key = self._asked(entry, location, grantee)
+        held = self._cache.get(key)
+        if held is not None:
+            return held
+        future = self._cache.obtain(key, lambda: self._mint(vendor, location, grantee, request_id))
         # A client that goes away must not cancel the call that others wait for.
         return await asyncio.shield(asyncio.wrap_future(future))
 
@@ -67,13 +69,12 @@ class Vending:
         """Stop minting and forget every credential."""
         self._cache.close()
 
-    def _obtain(
-        self, entry: StorageEntry, location: Location, grantee: Grantee, request_id: str
-    ) -> Future[Credential]:
+    def _asked(self, entry: StorageEntry, location: Location, grantee: Grantee) -> tuple[Vendor, CacheKey]:
         _check_covered(entry, location)
         vendor = self.vendor(entry)
-        key = CacheKey(grantee.recipient, vendor.identity, location, (_PERMISSIONS, *grantee.source_ranges))
-        return self._cache.obtain(key, lambda: self._mint(vendor, location, grantee, request_id))
+        return vendor, CacheKey(
+            grantee.recipient, vendor.identity, location, (_PERMISSIONS, *grantee.source_ranges)
+        )
 
     def _mint(self, vendor: Vendor, location: Location, grantee: Grantee, request_id: str) -> Credential:
         try:
