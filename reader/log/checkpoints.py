@@ -1,8 +1,8 @@
 """Checkpoints: classic, multi-part and V2, read leaf by leaf.
 
 A checkpoint has one row per action and a struct column per kind of action. Only the leaves that are asked for
-are read, a batch of rows at a time, so memory is bounded by a row group's compressed columns and a batch; row
-groups whose statistics say that they hold none of the wanted actions are not touched.
+are read, a batch of rows at a time, so that memory does not grow with the checkpoint; row groups whose
+statistics say that they hold none of the wanted actions are not touched.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ from lakepass.reader.paths import resolve
 from lakepass.reader.storage import FileStatus, Storage
 from lakepass.reader.storage.local import LocalStorage
 
-BATCH_ROWS = 64 << 10
+BATCH_ROWS = 16 << 10
+FETCHED_BYTES = 8 << 20
+"""Of row groups, together: many small ones cost few requests."""
+STREAMED_BYTES = 32 << 20
+"""A row group larger than this is fetched piece by piece: some writers put a million files into one."""
 MAX_SIDECARS = 1_000_000
 
 Row: TypeAlias = Any
@@ -144,12 +148,19 @@ class CheckpointReader:
             ]
             if not present or not groups:
                 return
-            for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=present, use_threads=True):
-                # Text in Parquet is not looked at when it is read: what is not UTF-8 would fail later.
-                batch.validate(full=True)
-                yield batch
+            for bundle, size in _bundles(file, groups, present):
+                fetched = file if size <= STREAMED_BYTES else self._streamed(status, file)
+                for batch in fetched.iter_batches(
+                    BATCH_ROWS, row_groups=bundle, columns=present, use_threads=True
+                ):
+                    # Text in Parquet is not looked at when it is read: what is not UTF-8 would fail later.
+                    batch.validate(full=True)
+                    yield batch
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise _unreadable(status.path, error) from None
+
+    def _streamed(self, status: FileStatus, opened: pq.ParquetFile) -> pq.ParquetFile:
+        return pq.ParquetFile(self._source(status), metadata=opened.metadata, buffer_size=4 << 20)
 
     def _source(self, status: FileStatus) -> Any:
         local = isinstance(self._storage, LocalStorage)
@@ -196,6 +207,29 @@ def _as_often(file: pq.ParquetFile, leaf: str, other: str) -> bool:
         if nulls[leaf] != nulls[other]:
             return False
     return True
+
+
+def _bundles(file: pq.ParquetFile, groups: list[int], columns: list[str]) -> Iterator[tuple[list[int], int]]:
+    """Neighbouring row groups to be fetched together, and the bytes of their columns.
+
+    Arrow holds on to everything that one call asked for until its last batch.
+    """
+    wanted = [
+        index
+        for index in range(len(file.schema))
+        if any(f"{file.schema.column(index).path}.".startswith(f"{name}.") for name in columns)
+    ]
+    bundle: list[int] = []
+    held = 0
+    for group in groups:
+        described = file.metadata.row_group(group)
+        size = sum(described.column(index).total_compressed_size for index in wanted)
+        if bundle and held + size > FETCHED_BYTES:
+            yield bundle, held
+            bundle, held = [], 0
+        bundle.append(group)
+        held += size
+    yield bundle, held
 
 
 def _lacks(group: pq.RowGroupMetaData, action: str) -> bool:
