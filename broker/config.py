@@ -88,6 +88,8 @@ class ServerSettings(_Section):
     max_headers: Size = 32 << 10
     request_timeout: Duration = timedelta(seconds=30)
     """How long a client may take to send its request's body."""
+    send_timeout: Duration = timedelta(seconds=60)
+    """How long a client may take nothing of an answer that waits for it, before its connection is cut."""
     shutdown_timeout: Duration = timedelta(seconds=60)
     """How long streams under way may take to finish when the server is told to stop."""
     snapshot_memory: Size = 256 << 20

@@ -14,7 +14,7 @@ import uvicorn
 from lakepass.broker.access_log import AccessLog
 from lakepass.broker.app import create_app
 from lakepass.broker.config import Settings
-from lakepass.broker.http1 import Http1Protocol
+from lakepass.broker.http1 import http1_protocol
 from lakepass.broker.logs import configure_logs
 
 # Threads that write long answers hand the interpreter to the event loop this often, so that a list is
@@ -32,7 +32,7 @@ def serve(settings: Settings) -> None:
     proxies = settings.server.trusted_proxies
     uvicorn.run(
         create_app(settings, AccessLog(sys.stderr.buffer, settings.server.log_format)),
-        http=Http1Protocol,
+        http=http1_protocol(settings.server.send_timeout),
         host=settings.server.host,
         port=settings.server.port,
         log_config=None,

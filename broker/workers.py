@@ -7,6 +7,7 @@ a part of them, so that a store that does not answer holds up its own tables onl
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 from collections import defaultdict
 from collections.abc import Callable
@@ -33,6 +34,11 @@ class Workers:
         async with self._tables[table]:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._pool, lambda: context.run(work, *args, **kwargs))
+
+    def leave(self, work: Callable[[], None]) -> None:
+        """Do something in a thread that nobody waits for."""
+        with contextlib.suppress(RuntimeError):  # shutting down: it ends with the process
+            self._pool.submit(work)
 
     def close(self) -> None:
         """Wait for what is under way."""

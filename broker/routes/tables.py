@@ -278,14 +278,14 @@ async def _answer(
         return Response(first or b"", 200, headers, NDJSON)
 
     async def chunks() -> AsyncIterator[bytes]:
+        chunk: bytes | None = second
         try:
             yield first or b""
-            chunk: bytes | None = second
             while chunk is not None:
                 yield chunk
                 chunk = await broker.workers.run(row.location, answer.next)
         finally:
-            # The client may have gone in the middle: nothing more is read or signed for it.
-            answer.close()
+            if chunk is not None:  # the client has gone: nothing more is read or signed for it
+                broker.workers.leave(answer.close)
 
     return StreamingResponse(chunks(), 200, headers, NDJSON)

@@ -7,6 +7,7 @@ wrong later ends the stream with an `endStreamAction` that says so.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -31,7 +32,7 @@ class Answer:
     form: Format
     capabilities: Capabilities
     chunks: Iterator[bytes]
-    headers: dict[str, str] = field(default_factory=dict)
+    _making: threading.Lock = field(default_factory=threading.Lock)
 
     def first(self) -> bytes | None:
         """The first chunk; an error here is raised, as what the request is refused with."""
@@ -42,19 +43,25 @@ class Answer:
 
     def next(self) -> bytes | None:
         """A later chunk; an error becomes the stream's last line."""
-        try:
-            return next(self.chunks, None)
-        except Exception as error:
-            if isinstance(error, (RequestError, *EXPECTED)):
-                message = translated(error, self.table).message
-            else:
-                logger.exception("the stream for %s broke", self.table.full_name)
-                message = f"The server failed while it sent '{self.table.full_name}'."
-            self.chunks = iter(())
-            return end_line(error=message)
+        with self._making:
+            try:
+                return next(self.chunks, None)
+            except Exception as error:
+                if isinstance(error, (RequestError, *EXPECTED)):
+                    message = translated(error, self.table).message
+                else:
+                    logger.exception("the stream for %s broke", self.table.full_name)
+                    message = f"The server failed while it sent '{self.table.full_name}'."
+                self.chunks = iter(())
+                return end_line(error=message)
 
     def close(self) -> None:
-        """Stop making lines, when the client has gone."""
-        close = getattr(self.chunks, "close", None)
-        if close is not None:
-            close()
+        """Stop making lines, when the client has gone.
+
+        Waits for the chunk under way, and for what is being read ahead: not for the event loop.
+        """
+        with self._making:
+            close = getattr(self.chunks, "close", None)
+            self.chunks = iter(())
+            if close is not None:
+                close()

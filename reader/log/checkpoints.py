@@ -26,7 +26,7 @@ from lakepass.reader.paths import resolve
 from lakepass.reader.storage import FileStatus, Storage
 from lakepass.reader.storage.local import LocalStorage
 
-BATCH_ROWS = 16 << 10
+BATCH_ROWS = 8 << 10
 FETCHED_BYTES = 8 << 20
 """Of row groups, together: many small ones cost few requests."""
 STREAMED_BYTES = 32 << 20
