@@ -99,6 +99,8 @@ class Outputs(ABC):
     def to_polars(self, *, lazy: bool = False, progress: bool = False) -> pl.DataFrame | pl.LazyFrame:
         """All rows as a polars data frame, or, with `lazy`, a lazy frame that reads when it is collected.
 
+        Of a scan, a lazy frame reads only the columns that a query names, and its limit stops reading.
+
         >>> from lakepass.reader import Table
         >>> Table("orders").snapshot().scan().to_polars(lazy=True).select("id").collect().shape
         (5, 1)
@@ -108,13 +110,19 @@ class Outputs(ABC):
         except ImportError:
             raise MissingExtraError("polars", "to_polars") from None
         if lazy:
-            return _lazy(self)
+            from lakepass.reader.lazy_frames import lazy_frame
+
+            return lazy_frame(self)
         frame = pl.from_arrow(self.to_arrow(progress=progress))
         assert isinstance(frame, pl.DataFrame)
         return frame
 
+    def narrowed(self, columns: list[str] | None, limit: int | None) -> Outputs:  # noqa: ARG002
+        """The same rows, at least these columns and as many rows; less of both where that saves reading."""
+        return self
+
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """The rows as a DuckDB relation, streamed once.
+        """The rows as a DuckDB relation; DuckDB reads them anew each time it is asked.
 
         >>> from lakepass.reader import Table
         >>> Table("orders").snapshot().scan(["id"], "id > 4").to_duckdb().order("id").fetchall()
@@ -124,7 +132,8 @@ class Outputs(ABC):
             import duckdb
         except ImportError:
             raise MissingExtraError("duckdb", "to_duckdb") from None
-        return (connection or duckdb.connect()).from_arrow(self.to_reader())
+        rows: Any = self
+        return (connection or duckdb.connect()).from_arrow(rows)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows through Arrow's C stream interface, for any library that takes it."""
@@ -225,28 +234,3 @@ def _python(value: Any, field: pa.Field[Any]) -> Any:
     if pa.types.is_struct(field.type):
         return {part.name: _python(value[part.name], part) for part in parts}
     return value
-
-
-def _lazy(rows: Outputs) -> pl.LazyFrame:
-    import polars as pl
-    from polars.io.plugins import register_io_source
-
-    def read(
-        with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
-    ) -> Iterator[pl.DataFrame]:
-        del batch_size  # polars takes batches of any size
-        left = n_rows
-        for batch in rows.to_reader():
-            frame = pl.from_arrow(batch)
-            assert isinstance(frame, pl.DataFrame)
-            if left is not None:
-                frame = frame.head(left)
-                left -= frame.height
-            frame = frame if with_columns is None else frame.select(with_columns)
-            yield frame if predicate is None else frame.filter(predicate)
-            if left == 0:
-                return
-
-    empty = pl.from_arrow(rows.schema.empty_table())
-    assert isinstance(empty, pl.DataFrame)
-    return register_io_source(read, schema=empty.schema)

@@ -8,7 +8,8 @@ pickle and are read elsewhere with a credential of their own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import index
 from typing import Any, Literal, Protocol, SupportsIndex, cast
@@ -176,6 +177,17 @@ class Scan(Outputs):
     def _stream(self, *, depth: int | None, done: Done | None) -> Iterator[pa.RecordBatch]:
         files = ((self.plan, file) for file in self._pieces(_UNIT_BYTES))
         return stream(files, self.limit, depth=depth, done=done)
+
+    def narrowed(self, columns: list[str] | None, limit: int | None) -> Scan:
+        """The same rows with only these of the columns, and no more rows than `limit`."""
+        scan = copy(self)
+        if limit is not None:
+            scan.limit = limit if self.limit is None else min(limit, self.limit)
+        if columns is not None and self.plan.row_tracking is None:
+            output = tuple(each for each in self.plan.output if each.name in columns)
+            scan.schema = pa.schema([each.field for each in output])
+            scan.plan = replace(self.plan, output=output, schema=scan.schema)
+        return scan
 
     def _total_bytes(self) -> int:
         return sum(pc.sum(batch.column("size")).as_py() or 0 for batch, _, _ in self._batches_of_files())

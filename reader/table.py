@@ -206,9 +206,9 @@ class Table:
         >>> Table("orders").polars().select("value").sort("value").collect()["value"].to_list()
         ['a', 'b', 'd', 'e', 'f']
         """
-        from lakepass.reader.engines import lazy_frame
-
-        return lazy_frame(self.snapshot(), filter)
+        frame: Any = self.snapshot().scan(filter=filter).to_polars(lazy=True)
+        lazy: pl.LazyFrame = frame
+        return lazy
 
     def duckdb(
         self, connection: duckdb.DuckDBPyConnection | None = None, filter: Any = None
@@ -218,9 +218,7 @@ class Table:
         >>> Table("orders").duckdb().aggregate("max(id)").fetchall()
         [(6,)]
         """
-        from lakepass.reader.engines import duckdb_relation
-
-        return duckdb_relation(self.snapshot(), connection, filter)
+        return self.snapshot().scan(filter=filter).to_duckdb(connection)
 
     def storage_options(self) -> StorageOptions:
         """Options for the deltalake package, with this table's credential; see

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import duckdb
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from lakepass.reader import Table
+from tests.reader.written import Written, field
 from tests.tables import fixtures
 
 FOLDER = fixtures.fixture("mapping_deletion_vectors").path
@@ -23,6 +27,20 @@ def test_polars_is_lazy_and_reads_what_a_query_names() -> None:
     )
 
 
+def test_columns_and_rows_that_a_lazy_query_does_not_name_are_not_read(tmp_path: Path) -> None:
+    written = Written(tmp_path / "t", [field("id", "long"), field("unfit", "long")])
+    for start in (0, 10):
+        written.add(pa.table({"id": range(start, start + 10), "unfit": ["no number"] * 10}))
+    gone = written.add(pa.table({"id": [20], "unfit": ["x"]}))
+    scan = written.table().snapshot().scan()
+    gone.unlink()
+    frame = scan.to_polars(lazy=True)
+    assert isinstance(frame, pl.LazyFrame)
+    assert frame.select("id").head(3).collect().get_column("id").to_list() == [0, 1, 2]
+    with pytest.raises(Exception, match="stores the column 'unfit'"):
+        frame.head(3).collect()
+
+
 def test_a_predicate_and_a_limit_of_polars_keep_their_order() -> None:
     table = Table(FOLDER)
     first = table.snapshot().schema.names[0]
@@ -34,10 +52,10 @@ def test_a_predicate_and_a_limit_of_polars_keep_their_order() -> None:
 
 def test_a_relation_can_be_queried_again() -> None:
     connection = duckdb.connect()
-    relation = Table(FOLDER).duckdb(connection)
-    count = Table(FOLDER).snapshot().scan().count()
-    for _ in range(2):
-        assert relation.aggregate("count(*)").fetchall() == [(count,)]
+    scan = Table(FOLDER).snapshot().scan()
+    for relation in (Table(FOLDER).duckdb(connection), scan.to_duckdb(connection)):
+        for _ in range(2):
+            assert relation.aggregate("count(*)").fetchall() == [(scan.count(),)]
 
 
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
