@@ -37,7 +37,6 @@ from lakepass.reader.types import (
     BYTE,
     DATE,
     DOUBLE,
-    FLOAT,
     FLOATING,
     INTEGER,
     INTEGRAL,
@@ -85,10 +84,12 @@ def is_in(child: Value, values: Sequence[Literal]) -> Predicate:
 
 def like(child: Value, pattern: Value, escape: str = "\\", *, fold: bool = False) -> Predicate:
     """`child like pattern`; with `fold`, letter case does not count."""
-    if not isinstance(pattern, Literal) or pattern.type != STRING:
+    if not isinstance(pattern, Literal) or pattern.type not in (STRING, VOID):
         raise FilterError("The pattern of LIKE must be a text constant.")
     text = to_type(child, STRING)
     _refuse_collation(text)
+    if not pattern.scalar.is_valid:
+        return compare("=", text, NULL)
     if len(escape) != 1:
         raise FilterError(f"ESCAPE takes one character, not {escape!r}.")
     try:
@@ -165,6 +166,9 @@ def _same_type(left: Value, right: Value) -> tuple[Value, Value]:
 
 
 def _common(left: DeltaType, right: DeltaType) -> DeltaType:
+    if left == right == VOID:
+        # Nothing is compared with nothing: any type will do.
+        return BOOLEAN
     if right in (left, VOID):
         return left
     if left == VOID:
@@ -182,7 +186,7 @@ def _common(left: DeltaType, right: DeltaType) -> DeltaType:
         if one == TIMESTAMP_NTZ and other == DATE:
             return TIMESTAMP_NTZ
         if one in FLOATING and (other in (*INTEGRAL, *FLOATING) or isinstance(other, DecimalType)):
-            return FLOAT if other == FLOAT else DOUBLE
+            return DOUBLE
     if left in INTEGRAL and right in INTEGRAL:
         return max(left, right, key=INTEGRAL.index)
     exact = [DecimalType(_DIGITS[each], 0) if each in _DIGITS else each for each in (left, right)]

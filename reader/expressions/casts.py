@@ -5,6 +5,7 @@ Times without a zone are taken as UTC, the reader's session zone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -89,8 +90,11 @@ def _between_numbers(array: Any, old: DeltaType, new: DeltaType, target: pa.Data
         if new in INTEGRAL:
             return pc.trunc(array).cast(target)
         if isinstance(new, DecimalType) and (old in FLOATING or new.scale < getattr(old, "scale", 0)):
-            # Spark goes through the shortest text of a floating number; halves go away from zero.
-            return _each(array, lambda value: _rounded(value, new.scale), target)
+            # Spark goes through the shortest text of a floating number; halves go away from zero, and what is
+            # no number is null.
+            return _each(
+                array, lambda value: _rounded(value, new.scale) if math.isfinite(value) else None, target
+            )
     if old in INTEGRAL and isinstance(new, DecimalType):
         return array.cast(pa.decimal128(38, new.scale) if new.scale <= 18 else target).cast(target)
     # Large integers lose digits in a floating number; Spark lets them.

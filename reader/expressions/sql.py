@@ -7,6 +7,7 @@ refuses the rest by name.
 from __future__ import annotations
 
 import logging
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -144,6 +145,8 @@ class _Builder:
                 return building.literal(tree.this, STRING) if tree.is_string else _number(str(tree.this))
             case exp.Concat() if all(isinstance(each, exp.Literal) for each in tree.expressions):
                 return building.literal("".join(each.this for each in tree.expressions), STRING)
+            case exp.RawString():
+                return building.literal(str(tree.this), STRING)
             case exp.Boolean():
                 return building.literal(bool(tree.this), BOOLEAN)
             case exp.Null():
@@ -218,12 +221,15 @@ def _number(text: str) -> Literal:
     """Digits as Spark reads them: int, long or decimal without an exponent, double with one."""
     try:
         if "e" in text.lower():
-            return building.literal(float(text), DOUBLE)
+            number = float(text)
+            if math.isinf(number):
+                raise FilterError(f"{text[:60]!r} is too large for a double.")
+            return building.literal(number, DOUBLE)
         if "." not in text:
-            number = int(text)
+            whole = int(text)
             for delta, bits in ((INTEGER, 31), (LONG, 63)):
-                if -(1 << bits) <= number < 1 << bits:
-                    return building.literal(number, delta)
+                if -(1 << bits) <= whole < 1 << bits:
+                    return building.literal(whole, delta)
         exact = Decimal(text)
     except (ValueError, ArithmeticError):
         raise FilterError(f"{text[:60]!r} is not a number.") from None

@@ -66,6 +66,7 @@ def test_a_field_of_a_struct_is_asked_for_by_its_path(tmp_path: Path) -> None:
         ({"filter": ["id"]}, "tuple"),
         ({"filter": 7}, "SQL text"),
         ({"filter": "true = id in (1)"}, "parentheses"),
+        ({"filter": "id < 1e400"}, "too large for a double"),
         ({"limit": -1}, "number of rows"),
         ({"limit": True}, "number of rows"),
         ({"limit": 1.5}, "number of rows"),
