@@ -2,14 +2,25 @@
 
 locals {
   alarms = {
-    unhealthy-replicas = {
-      description = "Fewer replicas answer than the service should always have."
-      namespace   = "AWS/ApplicationELB"
-      metric      = "HealthyHostCount"
+    # Counted by ECS: the load balancer counts healthy hosts zone by zone.
+    few-replicas = {
+      description = "Fewer replicas run than the service should always have."
+      namespace   = "ECS/ContainerInsights"
+      metric      = "RunningTaskCount"
       statistic   = "Minimum"
       comparison  = "LessThanThreshold"
       threshold   = var.min_replicas
       missing     = "breaching"
+      dimensions  = { ClusterName = aws_ecs_cluster.this.name, ServiceName = aws_ecs_service.this.name }
+    }
+    unhealthy-replicas = {
+      description = "A replica runs and does not answer the load balancer."
+      namespace   = "AWS/ApplicationELB"
+      metric      = "UnHealthyHostCount"
+      statistic   = "Maximum"
+      comparison  = "GreaterThanThreshold"
+      threshold   = 0
+      missing     = "notBreaching"
       dimensions  = { LoadBalancer = aws_lb.this.arn_suffix, TargetGroup = aws_lb_target_group.this.arn_suffix }
     }
     errors = {

@@ -72,6 +72,11 @@ run "private_and_spread" {
   }
 
   assert {
+    condition     = aws_cloudwatch_metric_alarm.this["few-replicas"].threshold == 2 && aws_cloudwatch_metric_alarm.this["few-replicas"].dimensions == tomap({ ClusterName = "lakepass", ServiceName = "lakepass" })
+    error_message = "Somebody hears when fewer run."
+  }
+
+  assert {
     condition     = aws_lb_listener.https.protocol == "HTTPS" && aws_lb_listener.https.ssl_policy == "ELBSecurityPolicy-TLS13-1-2-2021-06" && length(aws_acm_certificate.this) == 0
     error_message = "TLS 1.2 or newer with the given certificate."
   }
