@@ -21,6 +21,10 @@ from lakepass.broker.logs import configure_logs
 # answered within milliseconds while they run.
 _SWITCH_INTERVAL = 0.001
 
+# Seconds for which an idle connection is kept: longer than the load balancer of terraform/aws keeps one
+# (120 s), which would otherwise send a request down a connection that is just being closed, and answer 502.
+KEEP_ALIVE = 150
+
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT."""
@@ -40,7 +44,7 @@ def serve(settings: Settings) -> None:
         server_header=False,
         proxy_headers=bool(proxies),
         forwarded_allow_ips=list(proxies) or None,
-        timeout_keep_alive=30,
+        timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(settings.server.shutdown_timeout.total_seconds()),
         backlog=2048,
     )

@@ -18,8 +18,9 @@ import pytest
 
 from lakepass.broker.config import Settings
 from lakepass.broker.errors import NotFound
+from lakepass.broker.serving import KEEP_ALIVE
 from tests.clouds.postgres import Postgres
-from tests.deploy.terraform import Terraform, copied
+from tests.deploy.terraform import MODULES, Terraform, copied
 
 pytestmark = [pytest.mark.terraform, pytest.mark.slow]
 
@@ -81,6 +82,16 @@ def _decoded(output: str) -> Any:
     shown = re.search(r"shown:([A-Za-z0-9+/=]+):shown", output)
     assert shown is not None, output
     return json.loads(base64.b64decode(shown[1]))
+
+
+def test_the_load_balancer_lets_go_of_a_connection_first() -> None:
+    """Else it would send requests down connections that the broker is closing, and answer 502 itself."""
+    idle = re.search(
+        r"^  idle_timeout +=\s*(\d+)", (MODULES / "aws/broker/network.tf").read_text(), re.MULTILINE
+    )
+
+    assert idle is not None
+    assert int(idle[1]) < KEEP_ALIVE
 
 
 def test_the_broker_takes_its_settings(planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:

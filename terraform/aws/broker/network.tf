@@ -101,7 +101,7 @@ resource "aws_lb" "this" {
   subnets                    = var.load_balancer_subnet_ids
   drop_invalid_header_fields = true
   enable_deletion_protection = var.deletion_protection
-  idle_timeout               = 120
+  idle_timeout               = 120 # less than the broker's own, which then never closes a connection in use
   tags                       = var.tags
 
   dynamic "access_logs" {

@@ -234,15 +234,18 @@ variable "setup_commands" {
 # --- Secrets: never kept in the state or a plan ---
 
 variable "database_password" {
-  description = "Password of the database's user: `openssl rand -hex 24`. Written to the database and the secret store only; to change it, raise secrets_version too."
+  description = "Password of the database's user: `Az$(openssl rand -hex 24)`, because Azure wants three kinds of characters. Written to the database and the secret store only; to change it, raise secrets_version too."
   type        = string
   ephemeral   = true
   sensitive   = true
   nullable    = false
 
   validation {
-    condition     = can(regex("^[A-Za-z0-9_-]{24,128}$", var.database_password))
-    error_message = "24 to 128 letters, digits, _ or -."
+    condition = (
+      can(regex("^[A-Za-z0-9_-]{24,128}$", var.database_password))
+      && length([for kind in ["[A-Z]", "[a-z]", "[0-9]", "[_-]"] : kind if can(regex(kind, var.database_password))]) >= 3
+    )
+    error_message = "24 to 128 letters, digits, _ or -, of three of the kinds upper case, lower case, digits, _ and -."
   }
 }
 

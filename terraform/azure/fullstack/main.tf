@@ -2,7 +2,7 @@
 # recipient.
 #
 #   export ARM_SUBSCRIPTION_ID=…
-#   export TF_VAR_database_password=$(openssl rand -hex 24)
+#   export TF_VAR_database_password=Az$(openssl rand -hex 24)
 #   export TF_VAR_admin_token_sha256=$(printf %s "$ADMIN_TOKEN" | sha256sum | cut -d' ' -f1)
 #   export TF_VAR_activation_code=$(openssl rand -hex 24)
 #   terraform apply && terraform output -raw activation_link

@@ -174,6 +174,14 @@ run "burstable_database_refused" {
   expect_failures = [var.database_sku]
 }
 
+run "password_of_two_kinds_refused" {
+  command = plan
+  variables {
+    database_password = "0123456789abcdef0123456789abcdef"
+  }
+  expect_failures = [var.database_password]
+}
+
 run "latest_refused" {
   command = plan
   variables {
