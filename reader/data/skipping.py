@@ -19,6 +19,7 @@ from lakepass.reader.expressions.bounds import Bounds, BoundsEvaluator, Flags
 from lakepass.reader.expressions.tree import Column, Predicate, columns_of
 from lakepass.reader.types import (
     BINARY,
+    DOUBLE,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VARIANT,
@@ -106,6 +107,8 @@ class FileSkipping:
             high = _part(stats, ("maxValues", *column.physical_path))
             if column.type in (TIMESTAMP, TIMESTAMP_NTZ) and high is not None:
                 high = _later(high)
+            if column.type == DOUBLE:
+                low, high = _with_floats(low, pc.min_element_wise), _with_floats(high, pc.max_element_wise)
             nulls = _part(stats, ("nullCount", *column.physical_path))
             has_null = _flags(pc.not_equal(nulls, pa.scalar(0, pa.int64())))
             has_value = _flags(pc.not_equal(nulls, records))
@@ -163,6 +166,13 @@ def _part(stats: Any, path: tuple[str, ...]) -> Any:
 def _exact(values: Any) -> Bounds:
     nulls = values.is_null().to_numpy(zero_copy_only=False)
     return Bounds(values, values, ~nulls, nulls, exact=True)
+
+
+def _with_floats(bound: Any, outer: Callable[..., Any]) -> Any:
+    """Bounds that hold for a file from when the column was float: its 0.7 means the float nearest to it."""
+    if bound is None:
+        return None
+    return outer(bound, bound.cast(pa.float32(), safe=False).cast(pa.float64()), skip_nulls=False)
 
 
 def _later(high: Any) -> Any:

@@ -611,6 +611,21 @@ def test_statistics_never_lose_a_row(index: int, tmp_path: Path) -> None:
     assert multiset(with_stats) == multiset(bare.table().to_arrow(filter=text))
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.7, "v <= 0.69999999"), (0.7, "v = 0.699999988079071"), (0.1, "v = 0.10000000149011612")],
+)
+def test_statistics_of_floats_bound_what_they_are_as_doubles(value: float, text: str, tmp_path: Path) -> None:
+    changed = field("v", "double") | {
+        "metadata": {"delta.typeChanges": [{"fromType": "float", "toType": "double"}]}
+    }
+    written = Written(tmp_path / "t", [changed], features=["typeWidening"])
+    stats = {"numRecords": 1, "minValues": {"v": value}, "maxValues": {"v": value}, "nullCount": {"v": 0}}
+    written.add(pa.table({"v": pa.array([value], pa.float32())}), stats=stats)
+    assert written.table().to_arrow(filter=text).num_rows == 1
+    assert written.table().snapshot().scan(filter="v = 0.70001").files().num_rows == 0
+
+
 def test_millisecond_statistics_keep_the_microseconds_after_them(tmp_path: Path) -> None:
     moment = dt.datetime(2024, 1, 1, 0, 0, 0, 123456, tzinfo=dt.UTC)
     written = Written(tmp_path / "t", [field("at", "timestamp")])
