@@ -97,6 +97,9 @@ def _between_numbers(array: Any, old: DeltaType, new: DeltaType, target: pa.Data
             )
     if old in INTEGRAL and isinstance(new, DecimalType):
         return array.cast(pa.decimal128(38, new.scale) if new.scale <= 18 else target).cast(target)
+    if isinstance(old, DecimalType) and new in FLOATING:
+        # By way of text: Arrow's own cast does not give the nearest number, 0.7 becomes 0.7000000000000001.
+        return array.cast(pa.string()).cast(target)
     # Large integers lose digits in a floating number; Spark lets them.
     return array.cast(target, safe=new not in FLOATING)
 
