@@ -116,6 +116,7 @@ def _abfs(location: Location, keys: AzureSas | None) -> dict[str, str]:
         "fs.abfss.impl.disable.cache": "true",
         f"fs.azure.account.auth.type.{host}": "SAS",
         f"fs.azure.account.hns.enabled.{host}": "true",
+        "fs.azure.metrics.collection.enabled": "false",
     }
     if keys is None:
         conf |= {

@@ -19,6 +19,7 @@ KEYS = {
     "fs.azure.account.hns.enabled.*": "a hierarchical namespace; unsaid, the connector probes the root",
     "fs.azure.sas.fixed.token.*": "the signature",
     "fs.azure.sas.token.provider.type.*": "where signatures for this account come from",
+    "fs.azure.metrics.collection.enabled": "no report of its own, which can hold a job at its end",
     "fs.abfs.impl": "one connector per credential, for abfs://",
     "fs.abfss.impl": "one connector per credential, for abfss://",
     "fs.abfs.impl.disable.cache": "no file system shared by account: two tables of one have two credentials",

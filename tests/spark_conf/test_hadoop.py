@@ -100,6 +100,7 @@ def test_azure_static() -> None:
         "fs.abfss.impl.disable.cache": "true",
         "fs.azure.account.auth.type.acct.dfs.core.windows.net": "SAS",
         "fs.azure.account.hns.enabled.acct.dfs.core.windows.net": "true",
+        "fs.azure.metrics.collection.enabled": "false",
         "fs.azure.sas.fixed.token.acct.dfs.core.windows.net": "sp=rl&sig=local",
     }
 
@@ -112,6 +113,7 @@ def test_azure_renewing() -> None:
         "fs.abfss.impl.disable.cache": "true",
         "fs.azure.account.auth.type.acct.dfs.core.windows.net": "SAS",
         "fs.azure.account.hns.enabled.acct.dfs.core.windows.net": "true",
+        "fs.azure.metrics.collection.enabled": "false",
         "fs.azure.sas.token.provider.type.acct.dfs.core.windows.net": (
             "io.unitycatalog.hadoop.internal.auth.AbfsVendedTokenProvider"
         ),
