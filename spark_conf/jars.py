@@ -27,7 +27,7 @@ class Release:
     hadoop: str
     """The Hadoop that Spark's own client is, which the connectors must equal."""
     aws_sdk: str
-    """The AWS SDK that this Hadoop was built with."""
+    """The AWS SDK that this Hadoop was built with, or the first after it whose modules are all published."""
     gcs_connector: str
     """Google's connector, in its shaded form."""
 
@@ -37,7 +37,7 @@ _GCS = "com.google.cloud.bigdataoss:gcs-connector:4.0.3"
 RELEASES = {
     "4.2": Release("io.delta:delta-spark_4.2_2.13:4.4.0", "3.5.0", "2.35.4", _GCS),
     "4.1": Release("io.delta:delta-spark_4.1_2.13:4.4.0", "3.4.2", "2.29.52", _GCS),
-    "4.0": Release("io.delta:delta-spark_4.0_2.13:4.4.0", "3.4.1", "2.24.6", _GCS),
+    "4.0": Release("io.delta:delta-spark_4.0_2.13:4.4.0", "3.4.1", "2.25.1", _GCS),
 }
 """By Spark's major and minor version."""
 

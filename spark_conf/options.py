@@ -13,6 +13,7 @@ _KNOWN = {
     "table",
     "mode",
     "columns",
+    "filter",
     "version",
     "versionasof",
     "timestamp",
@@ -49,6 +50,7 @@ class Options:
     ignore_changes: bool = False
     skip_change_commits: bool = False
     partition_bytes: int | None = None
+    filter: str | None = None
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Options:
@@ -80,6 +82,7 @@ class Options:
             _flag(options, "ignorechanges"),
             _flag(options, "skipchangecommits"),
             _number(options, "partitionbytes", least=1024),
+            options.get("filter") or None,
         )
         if parsed.version is not None and parsed.timestamp is not None:
             raise SparkReadError("Give a version or a timestamp, not both.")

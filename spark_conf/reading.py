@@ -39,16 +39,18 @@ def read_table(
     mode: Mode = "auto",
     engine: Engine | None = None,
     columns: Sequence[str] | None = None,
+    filter: str | None = None,
     renew: bool = True,
 ) -> DataFrame:
     """The shared table `profile#share.schema.table` as a DataFrame.
 
     `engine="delta"` is Delta Lake's own reader, `"native"` the `lakepass` data source, which needs no jars;
-    left out, Delta's where it can. `mode` is `dir`, `url` or `auto` as everywhere. `renew=False` takes one
-    credential as it is.
+    left out, Delta's where it can. `mode` is `dir`, `url` or `auto` as everywhere. `columns` and `filter`, a
+    condition in SQL, narrow what is read; Spark narrows Delta's reads by itself and the native ones not.
+    `renew=False` takes one credential as it is.
     """
-    options = _travel(version, timestamp)
-    return _read(spark, Reference(table, mode), options, engine, columns, renew=renew)
+    options, reference = _travel(version, timestamp), Reference(table, mode)
+    return _read(spark, reference, options, engine, columns=columns, condition=filter, renew=renew)
 
 
 def changes(
@@ -74,7 +76,7 @@ def changes(
     if starting_version is None and starting_timestamp is None:
         raise SparkReadError("changes needs starting_version or starting_timestamp.")
     options = {"readChangeFeed": "true", **_texts(given)}
-    return _read(spark, Reference(table, mode), options, engine, None, renew=renew)
+    return _read(spark, Reference(table, mode), options, engine, renew=renew)
 
 
 def stream_table(
@@ -131,8 +133,9 @@ def _read(
     reference: Reference,
     options: dict[str, str],
     engine: Engine | None,
-    columns: Sequence[str] | None,
     *,
+    columns: Sequence[str] | None = None,
+    condition: str | None = None,
     renew: bool,
 ) -> DataFrame:
     chosen = _delta_options(spark, reference, engine, renew=renew)
@@ -141,10 +144,14 @@ def _read(
         reader = spark.read.format(FORMAT).option("mode", reference.mode).options(**options)
         if columns is not None:
             reader = reader.option("columns", ",".join(_quoted(each) for each in columns))
+        if condition is not None:
+            reader = reader.option("filter", condition)
         return reader.load(reference.text)
     path, conf = chosen
     with told_in_words(reference.text):
         frame = spark.read.format("delta").options(**conf).options(**options).load(path)
+        if condition is not None:
+            frame = frame.where(condition)
         return frame if columns is None else frame.select(*(_quoted(each) for each in columns))
 
 

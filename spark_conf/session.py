@@ -41,8 +41,6 @@ def session_settings(
         raise SparkReadError(f"jars={jars!r} is not known: use 'maven', 'provided' or 'none'.")
     jar_table.check_clouds(clouds)
     settings = {
-        # Without it Spark refuses a Python data source that can take filters.
-        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.redaction.regex": _REDACT_KEYS,
         "spark.sql.redaction.options.regex": _REDACT_OPTIONS,
     }

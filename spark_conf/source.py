@@ -4,22 +4,20 @@ The driver opens the table, plans the scan and cuts it into tasks by bytes; each
 and renews credentials by itself. What travels is a task: files, a projection, and where credentials are
 asked for, which for a shared table is the profile's path or address. Neither the profile's token nor a
 vended credential is in it.
+
+Spark's filters are not taken (`pushFilters`). Spark keeps one plan for all reads of a DataFrame or a view:
+what one query's filter skips would be missing from the next query, and from the other side of a join with
+itself. The `filter` option is of the DataFrame as a whole, so what it skips is missing from nothing.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamReader,
-    Filter,
-    InputPartition,
-)
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -35,7 +33,6 @@ from pyspark.sql.types import (
 from lakepass.reader.table import Table
 from lakepass.spark_conf.batches import spark_batches
 from lakepass.spark_conf.errors import SparkReadError
-from lakepass.spark_conf.filters import filter_text
 from lakepass.spark_conf.options import Options
 
 if TYPE_CHECKING:
@@ -49,7 +46,6 @@ FORMAT = "lakepass"
 _SMALL_BYTES = 32 * 1024 * 1024
 _MOST_TOGETHER = 4
 _ENOUGH = 32
-_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 CHANGE_FIELDS = (
     StructField("_change_type", StringType()),
@@ -59,14 +55,8 @@ CHANGE_FIELDS = (
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("lakepass")` known to a session, also over Spark Connect, with filter push-down where it
-    can be on."""
-    try:
-        spark.conf.set(_PUSHDOWN, "true")
-        pushdown = spark.conf.get(_PUSHDOWN) == "true"
-    except Exception:  # a platform may have fixed the flag, or not know it: then filters are Spark's alone
-        pushdown = False
-    spark.dataSource.register(PushingDataSource if pushdown else LakepassDataSource)
+    """Make `format("lakepass")` known to a session, also over Spark Connect."""
+    spark.dataSource.register(LakepassDataSource)
 
 
 class TaskPartition(InputPartition):
@@ -78,7 +68,7 @@ class TaskPartition(InputPartition):
 
 
 class LakepassDataSource(DataSource):
-    """A table by the native reader, without filter push-down."""
+    """A table by the native reader."""
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
@@ -102,6 +92,8 @@ class LakepassDataSource(DataSource):
             return table_schema(changes_asked(table, self.parsed).metadata.schema_string, self.parsed)
         snapshot = table.snapshot(self.parsed.version, self.parsed.timestamp)
         self.version = snapshot.version
+        if self.parsed.filter is not None:
+            snapshot.scan(filter=self.parsed.filter)  # a filter that cannot be is told here, not in a plan
         return table_schema(snapshot.metadata.schema_string, self.parsed)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -110,17 +102,16 @@ class LakepassDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A reader of a stream."""
-        from lakepass.spark_conf.streaming import StreamReader
-
+        if self.parsed.filter is not None:
+            raise SparkReadError("A stream takes no filter option: use where(…) on the stream.")
+        try:
+            from lakepass.spark_conf.streaming import StreamReader
+        except ImportError:  # PySpark before 4.2 has no limits of a micro-batch
+            raise SparkReadError(
+                "A stream by the lakepass data source needs PySpark 4.2 or newer. stream_table with Delta's "
+                "own reader works with this one."
+            ) from None
         return StreamReader(self.parsed, self.version, schema)
-
-
-class PushingDataSource(LakepassDataSource):
-    """A table by the native reader, which skips files and rows by Spark's filters."""
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of a batch that takes filters."""
-        return PushingReader(self.parsed, self.version, schema)
 
 
 class BatchReader(DataSourceReader):
@@ -130,41 +121,38 @@ class BatchReader(DataSourceReader):
         self.options = options
         self.version = version
         self.schema = schema
-        self.filter: str | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
         """The scan's tasks."""
         table = self.options.reference.open()
-        scan = changes_asked(table, self.options) if self.options.change_feed else self._snapshot(table)
-        return plan(scan, self.options)
-
-    def _snapshot(self, table: Table) -> Any:
+        columns = read_columns(self.schema)
+        if self.options.change_feed:
+            return plan(changes_asked(table, self._until_known(), columns), self.options)
         timestamp = self.options.timestamp if self.version is None else None
         snapshot = table.snapshot(self.version, timestamp)
-        return snapshot.scan(read_columns(self.schema), self.filter)
+        return plan(snapshot.scan(columns, self.options.filter), self.options)
+
+    def _until_known(self) -> Options:
+        """The options, with an end for a feed that has none: the version that the schema is of."""
+        options = self.options
+        if options.ending_version is None and options.ending_timestamp is None:
+            return replace(options, ending_version=self.version)
+        return options
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
         return read_task(partition, self.schema)
 
 
-class PushingReader(BatchReader):
-    """The same, with filters."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Keep what can be used to skip; every filter goes back to Spark, which applies it to the rows."""
-        if not self.options.change_feed:
-            self.filter = filter_text(filters)
-        return filters
-
-
-def changes_asked(table: Table, options: Options) -> Changes:
+def changes_asked(table: Table, options: Options, columns: Sequence[str] | None = None) -> Changes:
     """The change feed that the options ask for."""
     changes: Changes = table.changes(
         starting_version=options.starting_version,
         ending_version=options.ending_version,
         starting_timestamp=options.starting_timestamp,
         ending_timestamp=options.ending_timestamp,
+        columns=columns,
+        filter=options.filter,
     )
     return changes
 
@@ -192,7 +180,15 @@ def read_task(partition: InputPartition, schema: StructType) -> Iterator[pa.Reco
     """The rows of a partition as Spark takes them."""
     if not isinstance(partition, TaskPartition):  # Spark's stand-in for a scan without tasks
         return iter(())
-    return spark_batches(partition.task.to_reader(), to_arrow_schema(schema, timezone="UTC"))
+    return spark_batches(partition.task.to_reader(), arrow_schema(schema))
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Spark's own Arrow schema for the rows."""
+    try:
+        return to_arrow_schema(schema, timezone="UTC")
+    except TypeError:  # before PySpark 4.2 it takes no zone, and UTC is what it gives
+        return to_arrow_schema(schema)
 
 
 def read_columns(schema: StructType) -> list[str]:

@@ -89,7 +89,7 @@ def google(gcs: Gcs, tmp_path: Path) -> Cloud:
 
 def trust(spark: SparkSession, certificates: Path) -> None:
     """Let the session's JVM trust the certificates in a file: ABFS speaks TLS to `abfss://` always."""
-    java = spark._jvm  # type: ignore[attr-defined]  # PySpark has no types for its gateway
+    java: Any = spark._jvm
     store = java.java.security.KeyStore.getInstance("PKCS12")
     store.load(None, None)
     factory = java.java.security.cert.CertificateFactory.getInstance("X.509")

@@ -167,31 +167,39 @@ def test_columns_narrow_what_is_read(source: SparkSession, scene: Scene) -> None
         "big <> 7000000049",
     ],
 )
-def test_filters_are_those_of_spark(source: SparkSession, scene: Scene, condition: str) -> None:
+def test_filters(source: SparkSession, scene: Scene, condition: str) -> None:
     expected = sorted_rows(read_table(source, scene.reference("plain")).where(condition))
-    assert sorted_rows(native(source, scene.reference("plain")).where(condition)) == expected
+    whole = native(source, scene.reference("plain"))
+    assert sorted_rows(whole.where(condition)) == expected
+    assert sorted_rows(native(source, scene.reference("plain"), filter=condition)) == expected
 
 
-def test_filters_reach_the_reader(source: SparkSession, scene: Scene) -> None:
+def test_a_filter_narrows_what_is_read(source: SparkSession, scene: Scene) -> None:
     reference = scene.reference("checkpoint_classic")
+    condition = "part = 1 AND id < 20"
     whole = native(source, reference, partitionBytes=2000)
-    files = whole.rdd.getNumPartitions()
-    fewer = whole.where("part = 1 AND id < 20").rdd.getNumPartitions()
-    assert 0 < fewer < files
+    fewer = native(source, reference, partitionBytes=2000, filter=condition)
+    assert 0 < fewer.rdd.getNumPartitions() < whole.rdd.getNumPartitions()
+    expected = sorted_rows(whole.where(condition).select("id"))
+    for engine in ("delta", "native"):
+        frame = read_table(source, reference, filter=condition, columns=["id"], engine=engine)
+        assert sorted_rows(frame) == expected
+    with pytest.raises(PySparkException, match="nope"):
+        native(source, reference, filter="nope > 3")
 
 
-def test_it_works_with_the_flag_off(
-    source: SparkSession, scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from lakepass.spark_conf import source as module
-
-    source.dataSource.register(module.LakepassDataSource)
-    source.conf.set("spark.sql.python.filterPushdown.enabled", "false")
-    try:
-        frame = native(source, scene.reference("plain")).where("id = 9")
-        assert [row["text"] for row in frame.collect()] == ["row 9"]
-    finally:
-        register(source)
+def test_one_frame_with_several_filters(source: SparkSession, scene: Scene) -> None:
+    """Spark plans a Python source once for a DataFrame, whatever the queries that are made of it ask for."""
+    frame = native(source, scene.reference("plain"))
+    low, high = frame.where("id < 10"), frame.where("id >= 90")
+    counts = low.count(), high.count()
+    assert min(counts) > 0
+    assert low.union(high).count() == sum(counts)
+    assert low.select("id").crossJoin(high.select("id")).count() == counts[0] * counts[1]
+    assert len(frame.collect()) == 96
+    frame.createOrReplaceTempView("reused")
+    assert source.sql("SELECT * FROM reused WHERE id < 10").count() == counts[0]
+    assert len(source.sql("SELECT * FROM reused").collect()) == 96
 
 
 def test_views_for_sql(source: SparkSession, scene: Scene) -> None:

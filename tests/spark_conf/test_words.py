@@ -1,67 +1,20 @@
-"""Options, filters and errors as words: what users type, what the reader is told, what a failure says."""
+"""Options and errors as words: what users type, what the reader is told, what a failure says."""
 
 from __future__ import annotations
 
-import datetime as dt
 import pickle
 import re
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from pyspark.sql import datasource as pushed
 
 from lakepass.spark_conf.errors import SparkReadError, told_in_words, translated
-from lakepass.spark_conf.filters import filter_text
 from lakepass.spark_conf.opening import Reference, check_mode
 from lakepass.spark_conf.options import Options, split_columns
 from lakepass.spark_conf.source import BatchReader, LakepassDataSource
 from tests.tables.fixtures import place
 
-A = ("a",)
 MISSING = "java.lang.ClassNotFoundException: Class"
-
-
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        (pushed.EqualTo(A, 3), "(`a` = 3)"),
-        (pushed.EqualTo(("s", "x`y"), True), "(`s`.`x``y` = true)"),
-        (pushed.EqualNullSafe(A, 3), "(`a` <=> 3)"),
-        (pushed.Not(pushed.EqualTo(A, "b")), "(NOT (`a` = 'b'))"),
-        (pushed.GreaterThan(A, dt.date(2024, 1, 2)), "(`a` > DATE '2024-01-02')"),
-        (pushed.LessThanOrEqual(A, Decimal("-1.50")), "(`a` <= CAST('-1.50' AS DECIMAL(3, 2)))"),
-        (pushed.LessThan(A, dt.datetime(2024, 1, 2, 3)), "(`a` < TIMESTAMP_NTZ '2024-01-02 03:00:00')"),
-        (
-            pushed.GreaterThanOrEqual(A, dt.datetime(2024, 1, 2, 3, tzinfo=dt.UTC)),
-            "(`a` >= TIMESTAMP '2024-01-02 03:00:00+00:00')",
-        ),
-        (pushed.In(A, (1, 2)), "(`a` IN (1, 2))"),
-        (pushed.IsNull(A), "(`a` IS NULL)"),
-        (pushed.IsNotNull(A), "(`a` IS NOT NULL)"),
-    ],
-)
-def test_filters_that_can_be_said(given: pushed.Filter, text: str) -> None:
-    assert filter_text([given]) == text
-    assert filter_text([given, given]) == f"{text} AND {text}"
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        pushed.EqualTo(A, 1.5),
-        pushed.GreaterThan(A, float("nan")),
-        pushed.EqualTo(A, "it's"),
-        pushed.EqualTo(A, "back\\slash"),
-        pushed.EqualTo(A, b"bytes"),
-        pushed.In(A, (1, 2.5)),
-        pushed.In(A, (1, None)),
-        pushed.Not(pushed.EqualTo(A, 1.5)),
-        pushed.StringStartsWith(A, "x"),
-    ],
-)
-def test_filters_left_to_spark(given: pushed.Filter) -> None:
-    assert filter_text([given]) is None
 
 
 def test_options_in_any_case() -> None:
