@@ -22,6 +22,11 @@ resource "azurerm_container_app_environment" "this" {
     type         = "UserAssigned"
     identity_ids = [azurerm_user_assigned_identity.broker.id]
   }
+
+  lifecycle {
+    # Azure fills these in, and the provider would replace the environment, and with it the broker's name, to undo that.
+    ignore_changes = [infrastructure_resource_group_name, workload_profile]
+  }
 }
 
 resource "azurerm_container_app" "this" {

@@ -106,4 +106,9 @@ resource "google_cloud_run_v2_service" "this" {
     google_secret_manager_secret_version.database,
     google_secret_manager_secret_version.admin,
   ]
+
+  lifecycle {
+    # Cloud Run fills these in by itself; each plan would undo them.
+    ignore_changes = [scaling, client, client_version]
+  }
 }
