@@ -22,7 +22,7 @@ from lakepass.reader.data.reading import ReadPlan, ScanFile
 from lakepass.reader.data.scan_files import length_of, scan_files
 from lakepass.reader.data.skipping import FileSkipping
 from lakepass.reader.data.streaming import Done, count_rows, stream
-from lakepass.reader.errors import CorruptTableError, DeltaError
+from lakepass.reader.errors import CorruptTableError, DeltaError, VersionNotFoundError
 from lakepass.reader.expressions.tree import Predicate
 from lakepass.reader.log.changes import CommitActions
 from lakepass.reader.log.timeline import parse_version
@@ -96,14 +96,17 @@ def changes_of(
     start = parse_version(start)
     end = None if end is None else parse_version(end)
     last = table.snapshot()
+    if start > last.version:
+        raise VersionNotFoundError(
+            f"There are no changes from version {start} on: the latest version is {last.version}."
+        )
+    if end is not None and end < start:
+        raise DeltaError(
+            f"The changes from version {start} to {end} were asked for: the range ends before it begins."
+        )
     if end is not None and end < last.version:
         # A range that goes on beyond the latest version ends with it, as in Spark.
         last = table.snapshot(end)
-    if start > last.version:
-        raise DeltaError(
-            f"The changes from version {start} to {last.version} were asked for: the range ends before "
-            "it begins."
-        )
     first = last if start == last.version else table.snapshot(start)
     return Changes(
         last,

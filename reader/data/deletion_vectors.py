@@ -51,12 +51,6 @@ class Descriptor:
     size: int
     cardinality: int
 
-    @property
-    def unique_id(self) -> str:
-        """Tells vectors of the same file apart in log replay."""
-        text = f"{self.storage_type}{self.path_or_inline}"
-        return text if self.offset is None else f"{text}@{self.offset}"
-
     def relative_path(self) -> str:
         """For storage type `u`: where the vector's file lies under the table's root.
 

@@ -45,11 +45,6 @@ class LogFile:
     part: int = 1
     parts: int = 1
 
-    @property
-    def is_json(self) -> bool:
-        """Whether it holds lines of JSON."""
-        return self.status.path.endswith(".json")
-
 
 def parse_name(status: FileStatus) -> LogFile | None:
     """What a file of the log is, from its name; None when the protocol does not define it.

@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakepass.reader.errors import CorruptTableError, FilterError, UnsupportedTableError
+from lakepass.reader.errors import CorruptTableError, DeltaError, FilterError, UnsupportedTableError
+from lakepass.reader.table import Table
 from tests.reader.rows import multiset
 from tests.reader.written import Written, field, inline, mapped, roaring, struct_of
+from tests.tables.fixtures import fixture
 
 FEATURES = ["deletionVectors", "columnMapping", "typeWidening", "timestampNtz"]
 
@@ -667,6 +669,19 @@ def test_stored_row_ids_go_before_generated_ones(tmp_path: Path) -> None:
     }
     filtered = written.table().snapshot().scan(["x"], "x = 3", row_tracking=True)
     assert filtered.to_arrow().to_pydict() == {"x": [3], "row_id": [102], "row_commit_version": [7]}
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "words"),
+    [
+        (5, 3, "from version 5 to 3 .* ends before it begins"),
+        (99, None, "latest version is 6"),
+        (99, 3, "latest"),
+    ],
+)
+def test_ranges_of_changes_that_hold_nothing_are_refused(first: int, last: int | None, words: str) -> None:
+    with pytest.raises(DeltaError, match=words):
+        Table(fixture("change_feed").path).changes(first, last)
 
 
 def test_a_range_without_the_feed_is_refused_by_version(tmp_path: Path) -> None:
