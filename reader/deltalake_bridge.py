@@ -4,16 +4,21 @@ S3: where the server says that it answers for them (`lakepass.renewal.awsContain
 fetches and renews the keys itself, with the profile's token from a private file; static keys otherwise,
 which end. Azure: a SAS, which ends. Cloud Storage: refused, since deltalake's store ignores a token in
 silence and would use the machine's own identity. Tables whose rows deltalake gets wrong are refused too.
+
+deltalake's stores also look at the environment, and some of its variables go before what they are given. Keys
+of the machine never stand in for vended ones: what can be said against a variable is said, and where nothing
+helps, another form is used or the table refused.
 """
 
 from __future__ import annotations
 
 import atexit
 import logging
+import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +35,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("lakepass.deltalake")
 
 _SECRETS = ("key_id", "access_key", "token", "sas")
+_BEFORE_AWS_RENEWAL = (
+    "access_key_id",
+    "web_identity_token_file",
+    "container_credentials_relative_uri",
+)
+"""What object_store takes before container credentials, as variables with or without AWS_ before them."""
+_BEFORE_SAS = ("storage_account_key", "storage_access_key", "storage_master_key", "account_key", "access_key")
+"""What object_store takes before a SAS."""
 
 
 class StorageOptions(dict[str, str]):
@@ -60,9 +73,16 @@ def static_options(location: Location, credential: Credential) -> StorageOptions
         options["aws_secret_access_key"] = keys.secret_access_key
         if keys.session_token:
             options["aws_session_token"] = keys.session_token
+        elif named := _in_environment("aws_", ("session_token", "token")):
+            raise _taken_over(location, named)
     elif isinstance(keys, AzureSas):
+        if named := _in_environment("azure_", _BEFORE_SAS):
+            raise _taken_over(location, named)
         options = StorageOptions(
-            azure_storage_account_name=location.account, azure_storage_sas_token=keys.sas_token
+            azure_storage_account_name=location.account,
+            azure_storage_sas_token=keys.sas_token,
+            azure_skip_signature="false",
+            azure_storage_use_emulator="false",
         )
         if store.endpoint:
             options["azure_storage_endpoint"] = store.endpoint
@@ -80,6 +100,33 @@ def static_options(location: Location, credential: Credential) -> StorageOptions
     return options
 
 
+def can_renew(location: Location) -> bool:
+    """Whether deltalake would take keys that it renews, and not the machine's own instead."""
+    named = _in_environment("aws_", _BEFORE_AWS_RENEWAL)
+    if named:
+        log.warning(
+            "deltalake gets keys for %s that end: because of %s in the environment it would not use those"
+            " that it can renew",
+            location,
+            named,
+        )
+    return named is None
+
+
+def _in_environment(prefix: str, keys: Sequence[str]) -> str | None:
+    """The first variable that deltalake's store would read as one of the keys; it does not mind the case."""
+    known = {each for key in keys for each in (key, prefix + key)}
+    return next((name for name, value in os.environ.items() if value and name.lower() in known), None)
+
+
+def _taken_over(location: Location, variable: str) -> UnsupportedTableError:
+    return UnsupportedTableError(
+        f"deltalake cannot read {location} with the vended credential: it would use {variable} from the "
+        "environment instead, which is this machine's own identity. Unset it, or read the table with "
+        "lakepass (to_arrow, polars, duckdb)."
+    )
+
+
 def renewing_options(credential: Credential, address: str, authorization: str) -> StorageOptions:
     """Options with which deltalake asks `address` for keys, again before they end."""
     options = s3_options(credential)
@@ -91,9 +138,9 @@ def renewing_options(credential: Credential, address: str, authorization: str) -
 def s3_options(credential: Credential) -> StorageOptions:
     """Where the store is."""
     store = credential.store
-    options = StorageOptions(aws_region=store.region or "us-east-1")
+    options = StorageOptions(aws_region=store.region or "us-east-1", aws_skip_signature="false")
     if store.endpoint:
-        options["aws_endpoint"] = store.endpoint
+        options["aws_endpoint"] = options["aws_endpoint_url_s3"] = store.endpoint
         options["aws_virtual_hosted_style_request"] = "false"
         if store.endpoint.startswith("http://"):
             options["aws_allow_http"] = "true"

@@ -20,6 +20,7 @@ from lakepass.reader.changes import Changes, changes_of
 from lakepass.reader.credentials import Credential
 from lakepass.reader.deltalake_bridge import (
     StorageOptions,
+    can_renew,
     open_with_deltalake,
     renewing_options,
     static_options,
@@ -282,7 +283,8 @@ class SharedTable(Table):
         vended = self._providers[location].vended
         renewing, profile = vended.renewal.aws_container_credentials, self._rest.transport.profile
         # The token is handed to deltalake for the profile's own server only, and only if it does not change.
-        if renewing and profile.bearer_token and origin(renewing) == profile.origin:
+        same = renewing and origin(renewing) == profile.origin
+        if renewing and same and profile.bearer_token and can_renew(location):
             return renewing_options(vended.credential, renewing, f"Bearer {profile.bearer_token}")
         return static_options(location, vended.credential)
 

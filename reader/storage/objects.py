@@ -195,12 +195,15 @@ def _open(location: Location, credential: Credential | None, renewing: Renewing 
         client["allow_http"] = True
     options: dict[str, Any] = {"client_options": client, "retry_config": _RETRIES}
     if renewing is not None:
-        options["credential_provider"] = _Provider(location, renewing)
+        # The environment may speak for the machine's own identity, never for a credential that was given.
+        options |= {"credential_provider": _Provider(location, renewing), "skip_signature": False}
     if location.scheme == "s3":
         if settings.region:
             options["region"] = settings.region
         if endpoint:
             options["endpoint"] = endpoint
+            if os.environ.get("AWS_ENDPOINT_URL_S3"):  # which goes before the one that was given
+                options["config"] = {"aws_endpoint_url_s3": endpoint}
         # A bucket with dots has no certificate of its own; an endpoint is named without the bucket.
         virtual = not (endpoint or "." in location.bucket or settings.path_style)
         return S3Store(location.bucket, virtual_hosted_style_request=virtual, **options)

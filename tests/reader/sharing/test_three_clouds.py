@@ -106,3 +106,36 @@ def test_deltalake_on_each_cloud(sky: Sky) -> None:
     assert options["azure_storage_sas_token"] not in repr(options)
     with pytest.raises(UnsupportedTableError, match="own Google identity"):
         client.table("s.d.gcp", access="dir").deltalake()
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"AWS_ACCESS_KEY_ID": "machine", "AWS_SECRET_ACCESS_KEY": "machine", "AWS_SESSION_TOKEN": "machine"},
+        {"AWS_WEB_IDENTITY_TOKEN_FILE": "/dev/null", "AWS_ROLE_ARN": "arn:aws:iam::1:role/machine"},
+        {"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/machine"},
+        {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9", "AWS_SKIP_SIGNATURE": "true"},
+    ],
+    ids=lambda each: next(iter(each)),
+)
+def test_the_machines_own_identity_never_stands_in_for_vended_keys(
+    sky: Sky, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    table = SharingClient(sky.profile).table("s.d.aws", access="dir")
+    assert in_order(table.to_arrow()) == in_order(Table(FOLDER).to_arrow())
+    assert table.deltalake().version() == Table(FOLDER).snapshot().version
+
+
+def test_deltalake_is_refused_where_it_would_take_the_machines_account_key(
+    sky: Sky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = SharingClient(sky.profile).table("s.d.azure", access="dir")
+    monkeypatch.setenv("AZURE_SKIP_SIGNATURE", "true")
+    assert in_order(table.to_arrow()) == in_order(Table(FOLDER).to_arrow())
+    assert table.deltalake().version() == Table(FOLDER).snapshot().version
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "bWFjaGluZQ==")
+    assert in_order(table.to_arrow()) == in_order(Table(FOLDER).to_arrow())
+    with pytest.raises(UnsupportedTableError, match=r"AZURE_STORAGE_ACCOUNT_KEY.*Unset it"):
+        table.deltalake()
