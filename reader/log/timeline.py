@@ -162,15 +162,7 @@ class Timeline:
 
     def version_at(self, milliseconds: int) -> int:
         """The latest version committed at or before a time; reads a handful of commits at most."""
-        versions = list(self._commits)
-        if not versions:
-            raise VersionNotFoundError(
-                f"The log of {self._root} holds no commits, so a time cannot be looked up."
-            )
-        if self._enabled and self._enabled.since_ms is not None and self._file_times:
-            # The protocol's rule: the time of enablement decides which of the two kinds of time is looked at.
-            new = milliseconds >= self._enabled.since_ms
-            versions = [each for each in versions if (each not in self._file_times) == new] or versions
+        versions = self._looked_at(milliseconds)
         found = self._count(versions, lambda time: time <= milliseconds)
         if found == 0:
             raise self._outside(milliseconds)
@@ -181,11 +173,25 @@ class Timeline:
 
     def version_from(self, milliseconds: int) -> int:
         """The earliest version committed at or after a time."""
-        versions = list(self._commits)
+        versions = self._looked_at(milliseconds)
         before = self._count(versions, lambda time: time < milliseconds)
-        if before == len(versions):
+        found = versions[before] if before < len(versions) else versions[-1] + 1
+        if found not in self._commits:
             raise self._outside(milliseconds)
-        return versions[before]
+        return found
+
+    def _looked_at(self, milliseconds: int) -> list[int]:
+        """The versions among which a time is looked up, in the order of their times."""
+        versions = list(self._commits)
+        if not versions:
+            raise VersionNotFoundError(
+                f"The log of {self._root} holds no commits, so a time cannot be looked up."
+            )
+        if self._enabled and self._enabled.since_ms is not None and self._file_times:
+            # The protocol's rule: the time of enablement decides which of the two kinds of time is looked at.
+            new = milliseconds >= self._enabled.since_ms
+            versions = [each for each in versions if (each not in self._file_times) == new] or versions
+        return versions
 
     def _count(self, versions: list[int], fits: Callable[[int], bool]) -> int:
         """How many of the versions, from the first on, have a time that fits."""

@@ -134,6 +134,25 @@ def enabled_later(folder: LogFolder) -> LogFolder:
 def test_in_commit_timestamps_enabled_later(folder: LogFolder, at: float, version: int) -> None:
     table = enabled_later(folder).table()
     assert table.snapshot(timestamp=iso(at)).version == version
+    assert table.version_from(iso(at)) == version + (at not in (0, 20, 30))
+
+
+def test_a_copied_log_has_later_file_times_than_its_commits_say(folder: LogFolder) -> None:
+    copied = START + 1_000_000
+    by_files(folder, *range(1_000_000, 1_000_005))
+    since = (START + 20) * 1000
+    on = {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.inCommitTimestampEnablementVersion": "5",
+        "delta.inCommitTimestampEnablementTimestamp": str(since),
+    }
+    folder.commit(5, stamped(since), metadata(**on), modified=copied)
+    folder.commit(6, stamped(since + 10_000), modified=copied)
+    table = folder.table()
+    assert [table.version_from(iso(at)) for at in (0, 20, 25, 30)] == [0, 5, 6, 6]
+    assert [table.version_at(iso(at)) for at in (20, 25, 30)] == [5, 5, 6]
+    with pytest.raises(VersionNotFoundError, match="versions 0 to 6"):
+        table.version_from(iso(31))
 
 
 def test_times_in_the_history_of_both_kinds(folder: LogFolder) -> None:
