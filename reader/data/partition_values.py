@@ -124,6 +124,17 @@ def parse_clock(text: str) -> tuple[int, int]:
     return total, (minutes if zone[0] == "+" else -minutes) * 60_000_000
 
 
+def digits(text: str) -> str:
+    """The text of a number without what Python would let pass: `1_000`, digits of other scripts.
+
+    >>> digits(" 1.5 ")
+    '1.5'
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return text.strip()
+
+
 def _carrier(delta: DeltaType) -> pa.DataType:
     if delta == DATE:
         return pa.int32()
@@ -140,15 +151,15 @@ def _parse(text: str, delta: DeltaType) -> Any:
             raise ValueError(text)
         return text.lower() == "true"
     if delta in INTEGRAL:
-        number = int(text)
+        number = int(digits(text))
         width = arrow_type(delta).bit_width
         if not -(1 << (width - 1)) <= number < 1 << (width - 1):
             raise ValueError(text)
         return number
     if delta in FLOATING:
-        return float(text)
+        return float(digits(text))
     if isinstance(delta, DecimalType):
-        exact = Decimal(text)
+        exact = Decimal(digits(text))
         if not exact.is_finite():
             raise ValueError(text)
         rounded = exact.quantize(Decimal(1).scaleb(-delta.scale), context=WIDE)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakepass.reader.data.partition_values import WIDE, parse_clock, parse_date, parse_timestamp
+from lakepass.reader.data.partition_values import WIDE, digits, parse_clock, parse_date, parse_timestamp
 from lakepass.reader.errors import FilterError
 from lakepass.reader.types import (
     BINARY,
@@ -125,10 +125,10 @@ def _from_text(array: Any, new: DeltaType, target: pa.DataType) -> Any:
         # A zone is passed over: what the clock shows is the value.
         return _each(array, lambda text: parse_clock(_whole(text.strip()))[0], pa.int64()).cast(target)
     if isinstance(new, DecimalType):
-        return _each(array, lambda text: _rounded(Decimal(text.strip()), new.scale), target)
+        return _each(array, lambda text: _rounded(Decimal(digits(text)), new.scale), target)
     if new in FLOATING:
         return _each(array, _floating, target)
-    return _each(array, lambda text: int(text.strip()), target)
+    return _each(array, lambda text: int(digits(text)), target)
 
 
 def _to_text(array: Any, old: DeltaType) -> Any:
@@ -173,7 +173,7 @@ def _rounded(value: Any, scale: int) -> Decimal:
 
 
 def _floating(text: str) -> float:
-    stripped = text.strip()
+    stripped = digits(text)
     try:
         return float(stripped)
     except ValueError:

@@ -61,6 +61,7 @@ def test_a_field_of_a_struct_is_asked_for_by_its_path(tmp_path: Path) -> None:
         ({"filter": "s = 1"}, "cannot be compared"),
         ({"filter": "id = true"}, "cannot be compared"),
         ({"filter": "id = 'one'"}, "does not fit"),
+        ({"filter": "id = '1_000'"}, "does not fit"),
         ({"filter": "id in (select 1)"}, "cannot use"),
         ({"filter": [("id", "~", 1)]}, "not an operator"),
         ({"filter": [("id", "=", None)]}, "is null"),
@@ -315,6 +316,8 @@ def test_partition_values_of_every_type(index: int, tmp_path: Path) -> None:
     [
         ("integer", "x"),
         ("byte", "200"),
+        ("long", "1_000"),
+        ("double", "\u0663.5"),
         ("date", "2024-13-01"),
         ("boolean", "2"),
         ("decimal(10,2)", "Infinity"),
