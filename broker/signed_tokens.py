@@ -34,10 +34,10 @@ class TokenSigner:
         body = orjson.dumps([int(time.time() + lifetime.total_seconds()), content])
         return base64.urlsafe_b64encode(self._mac(purpose, body) + body).rstrip(b"=").decode()
 
-    def open(self, purpose: str, token: str, *, name: str = "pageToken") -> dict[str, Any]:
+    def open(self, purpose: str, token: str, *, name: str = "the page token") -> dict[str, Any]:
         """The token's content; raises `InvalidParameter` for any token not made for `purpose`."""
         refused = InvalidParameter(
-            f"The {name} is not valid here. Send it with the parameters of the request it came from."
+            f"Error decoding {name}: it is damaged, or was made for another list, table or recipient."
         )
         if len(token) > _LONGEST:
             raise refused
@@ -50,7 +50,7 @@ class TokenSigner:
             raise refused
         expires_at, content = orjson.loads(body)
         if expires_at <= time.time():
-            raise InvalidParameter(f"The {name} has expired. Start again without it.")
+            raise InvalidParameter(f"{name[0].upper()}{name[1:]} has expired. Start again without it.")
         assert isinstance(content, dict)
         return content
 

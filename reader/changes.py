@@ -216,6 +216,8 @@ class _Commit:
         if commit.cdc.num_rows:
             yield from self._of(commit.cdc, None, self._after)
             return
+        if commit.is_idle_merge:
+            return
         adds, removes = _changing(commit.adds), _changing(commit.removes)
         resolve = self._changes._source.resolve
         added = {resolve(path): index for index, path in enumerate(_paths(adds))}

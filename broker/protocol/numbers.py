@@ -19,4 +19,6 @@ def parse_integer(
         return value
     if isinstance(value, str) and value.isascii() and _INTEGER.fullmatch(value.strip()):
         return int(value)
-    raise code(f"{name} is a whole number, not {str(value)[:50]!r}.")
+    raise code(
+        f"{name}: expected a number but the string didn't have the appropriate format: {str(value)[:50]!r}."
+    )

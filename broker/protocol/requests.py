@@ -42,7 +42,9 @@ class QueryRequest:
         if hints is not None and not (
             isinstance(hints, list) and all(isinstance(hint, str) for hint in hints)
         ):
-            raise MalformedRequest("predicateHints is an array of texts.")
+            raise MalformedRequest(
+                "Expected an array for repeated field predicateHints of QueryTableRequest, and texts in it."
+            )
         request = cls(
             predicate_hints=tuple(hints or ()),
             json_predicate_hints=_text(body, "jsonPredicateHints"),
@@ -114,9 +116,9 @@ class ChangesRequest:
     def parse(cls, query: Mapping[str, str]) -> ChangesRequest:
         """From the query string."""
         request = cls(
-            parse_version("startingVersion", query.get("startingVersion")),
+            version_parameter("startingVersion", query.get("startingVersion")),
             query.get("startingTimestamp"),
-            parse_version("endingVersion", query.get("endingVersion")),
+            version_parameter("endingVersion", query.get("endingVersion")),
             query.get("endingTimestamp"),
             (query.get("includeHistoricalMetadata") or "").lower() == "true",
             parse_max_files(query.get("maxFiles")),
@@ -127,9 +129,15 @@ class ChangesRequest:
         if starts.count(None) == 2:
             raise InvalidParameter("No startingVersion or startingTimestamp provided for CDF read.")
         if starts.count(None) == 0:
-            raise InvalidParameter("Please only provide one of startingVersion and startingTimestamp.")
+            raise InvalidParameter(
+                "Multiple starting arguments provided for CDF read. Please provide one of startingVersion "
+                "and startingTimestamp."
+            )
         if ends.count(None) == 0:
-            raise InvalidParameter("Please only provide one of endingVersion and endingTimestamp.")
+            raise InvalidParameter(
+                "Multiple ending arguments provided for CDF read. Please provide one of endingVersion "
+                "and endingTimestamp."
+            )
         return request
 
     def fingerprint(self, *more: str) -> str:
@@ -139,6 +147,14 @@ class ChangesRequest:
             self.include_historical_metadata, more,
         )  # fmt: skip
         return hashlib.sha256(orjson.dumps(same)).hexdigest()[:32]
+
+
+def version_parameter(name: str, value: str | None) -> int | None:
+    """A table version of the query string, when given."""
+    try:
+        return parse_version(name, value)
+    except MalformedRequest:
+        raise InvalidParameter(f"{name} is not a valid number: {str(value)[:50]!r}.") from None
 
 
 def parse_version(name: str, value: object) -> int | None:

@@ -23,5 +23,5 @@ def parse_timestamp(name: str, value: object) -> datetime:
         except (ValueError, OverflowError):
             pass
     raise InvalidParameter(
-        f"Invalid timestamp {name}: {str(value)[:50]!r}. It has a time and a zone: 2022-01-01T00:00:00Z."
+        f"Invalid {name}: {str(value)[:50]!r}. It has a time and a zone: 2022-01-01T00:00:00Z."
     )

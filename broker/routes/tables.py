@@ -23,7 +23,7 @@ from lakepass.broker.protocol.capabilities import (
     Format,
     parse_file_id_hash,
 )
-from lakepass.broker.protocol.requests import ChangesRequest, QueryRequest, parse_max_files, parse_version
+from lakepass.broker.protocol.requests import ChangesRequest, QueryRequest, parse_max_files, version_parameter
 from lakepass.broker.protocol.state_lines import query_status_line
 from lakepass.broker.protocol.timestamps import parse_timestamp
 from lakepass.broker.routes.table_documentation import CHANGES, METADATA, QUERY, QUERY_FETCH, VERSION
@@ -90,7 +90,7 @@ async def get_metadata(broker: Broker, caller: Caller, request: Request) -> Resp
     version, timestamp = (request.query_params.get(name) for name in ("version", "timestamp"))
     if version is not None and timestamp is not None:
         raise InvalidParameter("Please only provide one of version and timestamp.")
-    wanted = parse_version("version", version)
+    wanted = version_parameter("version", version)
     if wanted is not None or timestamp is not None:
         _need_history(row)
     if timestamp is not None:
@@ -194,7 +194,7 @@ async def get_changes(  # noqa: PLR0917 - as above
     _need_url(row)
     parse_max_files(request.query_params.get("maxFiles"))
     if not row.history_shared:
-        raise UnsupportedOperation(f"cdf is not enabled on table {row.full_name}: its history is not shared.")
+        raise InvalidParameter(f"cdf is not enabled on table {row.full_name}: its history is not shared.")
     wanted = ChangesRequest.parse(request.query_params)
     for name, text in (
         ("startingTimestamp", wanted.starting_timestamp),

@@ -118,6 +118,8 @@ def _pieces(commit: CommitActions, *, changes: bool) -> Iterator[tuple[Kind, pa.
     """The files of a commit that changed data. Change files, where there are any, say everything."""
     if changes and commit.cdc.num_rows:
         groups: list[tuple[Kind, pa.RecordBatch]] = [("cdf", commit.cdc)]
+    elif changes and commit.is_idle_merge:
+        groups = []
     else:
         groups = [("remove", _changing(commit.removes)), ("add", _changing(commit.adds))]
     for kind, files in groups:

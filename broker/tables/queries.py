@@ -14,7 +14,7 @@ from typing import Any
 
 from lakepass.broker.authentication import Caller
 from lakepass.broker.catalog.lookups import TableRow
-from lakepass.broker.errors import InvalidParameter, UnsupportedOperation
+from lakepass.broker.errors import InvalidParameter
 from lakepass.broker.protocol.capabilities import Capabilities, Format
 from lakepass.broker.protocol.file_lines import FileLines
 from lakepass.broker.protocol.requests import ChangesRequest, QueryRequest
@@ -87,7 +87,9 @@ def answer_query(asked: Asked, request: QueryRequest) -> Answer:
     page = _opened_page(asked, request.page_token, request.fingerprint())
     refreshed = None
     if request.refresh_token is not None:
-        refreshed = asked.tokens.open(asked.purpose("refresh"), request.refresh_token, name="refreshToken")
+        refreshed = asked.tokens.open(
+            asked.purpose("refresh"), request.refresh_token, name="the refresh token"
+        )
     snapshot = _queried_snapshot(asked, request, page, refreshed)
     form = asked.capabilities.choose([(snapshot.protocol, snapshot.metadata)])
     if page is not None and page["order"] != _order(snapshot, form):
@@ -164,9 +166,7 @@ def _answer_range(asked: Asked, request: QueryRequest) -> Answer:
 
 def answer_changes(asked: Asked, request: ChangesRequest) -> Answer:
     """The change data feed of a range of versions."""
-    table, latest = asked.table, asked.served.latest()
-    if not has_change_feed(latest.metadata):
-        raise UnsupportedOperation(f"cdf is not enabled on table {table.full_name}.")
+    latest = asked.served.latest()
     page = _opened_page(asked, request.page_token, request.fingerprint())
     if page is not None:
         start, end, described = page["start"], page["end"], asked.served.at(page["described"])
@@ -221,7 +221,10 @@ def _changed_range(asked: Asked, request: ChangesRequest, latest: Snapshot) -> t
     if request.starting_version is not None:
         start = request.starting_version
     else:
-        start = version_from(asked.served, latest, _moment("startingTimestamp", request.starting_timestamp))
+        moment = _moment("startingTimestamp", request.starting_timestamp)
+        # A time before the first version is refused: what came before it cannot be told.
+        version_at(asked.served, latest, moment)
+        start = version_from(asked.served, latest, moment)
     if request.ending_version is not None:
         end = request.ending_version
     elif request.ending_timestamp is not None:
@@ -236,9 +239,9 @@ def _changed_range(asked: Asked, request: ChangesRequest, latest: Snapshot) -> t
         )
     if end < start:
         raise InvalidParameter(
-            f"CDF range from start {start} to end {end} is invalid. End cannot be before start."
+            f"CDF range from start {start} to end {end} was invalid. End cannot be before start."
         )
-    checked_version(table, start, latest, "startingVersion")
+    checked_version(table, start, latest, "startingVersion", what="changes")
     return start, min(end, latest.version)
 
 
@@ -252,10 +255,10 @@ def _check_change_feed(asked: Asked, start: int, end: int) -> None:
     ]
     for version, metadata in states:
         if not has_change_feed(metadata):
-            raise UnsupportedOperation(
-                f"cdf is not enabled on table {asked.table.full_name} at version {version}; ask for a "
-                "range in which "
-                "it was."
+            raise InvalidParameter(
+                f"Error getting change data for range [{start}, {end}] as change data was not recorded for "
+                f"version [{version}]: cdf is not enabled on table {asked.table.full_name} at version "
+                f"{version}. Ask for a range in which it was."
             )
 
 

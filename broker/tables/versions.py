@@ -11,11 +11,11 @@ from lakepass.reader.errors import VersionNotFoundError
 from lakepass.reader.snapshot import Snapshot
 
 
-def checked_version(table: TableRow, version: int, latest: Snapshot, name: str) -> int:
+def checked_version(table: TableRow, version: int, latest: Snapshot, name: str, *, what: str = "data") -> int:
     """The version, when the table has it and the share begins no later."""
     if table.start_version is not None and version < table.start_version:
         raise InvalidParameter(
-            f"You can only query table data since version {table.start_version}; {name} is {version}."
+            f"You can only query table {what} since version {table.start_version}; {name} is {version}."
         )
     if version > latest.version:
         raise InvalidParameter(

@@ -35,6 +35,22 @@ class CommitActions:
     domain_metadata: tuple[DomainMetadata, ...] = ()
     transactions: tuple[Transaction, ...] = ()
 
+    @property
+    def is_idle_merge(self) -> bool:
+        """A MERGE that rewrote files without changing a row, as it says itself.
+
+        It marks them as changed data all the same; Delta's readers of change data leave them out, too.
+        """
+        info = self.commit_info or {}
+        metrics = info.get("operationMetrics")
+        return (
+            info.get("operation") == "MERGE"
+            and isinstance(metrics, dict)
+            and all(
+                str(metrics.get(f"numTargetRows{done}")) == "0" for done in ("Inserted", "Updated", "Deleted")
+            )
+        )
+
 
 def read_commit(
     storage: Storage, commit: Commit, cache: LogCache | None, columns: FileColumns

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.broker.lake import DELTA, Lake, error, files, lines
+from tests.reader.log_folder import LogFolder, add, metadata, protocol, remove
 from tests.tables.fixtures import fixture
 
 
@@ -288,6 +291,8 @@ def test_changes_in_pages(lake: Lake) -> None:
         {"startingVersion": "x"},
         {"startingTimestamp": "2022-01-01"},
         {"startingTimestamp": "2999-01-01T00:00:00Z"},
+        {"startingTimestamp": "1999-01-01T00:00:00Z"},
+        {"startingVersion": 0, "endingTimestamp": "2999-01-01T00:00:00Z"},
         {"startingVersion": 0, "endingTimestamp": "1999-01-01T00:00:00Z"},
         {"startingVersion": 0, "maxFiles": 0},
         {"startingVersion": 0, "maxFiles": "string"},
@@ -312,6 +317,53 @@ def test_changes_where_the_feed_was_off(lake: Lake) -> None:
 
 
 def test_changes_by_time(lake: Lake) -> None:
-    whole = lake.changes("change_feed", startingTimestamp="2000-01-01T00:00:00Z")
-    assert whole.headers["delta-table-version"] == "0"
-    assert len(files(whole)) == len(files(lake.changes("change_feed", startingVersion=0)))
+    whole = lines(lake.changes("change_feed", startingVersion=0))
+    times = sorted({file["timestamp"] for line in whole for file in line.values() if "timestamp" in file})
+    first, last = (_iso(each) for each in (times[0], times[-1]))
+    by_time = lake.changes("change_feed", startingTimestamp=first, endingTimestamp=last)
+    given = {file["timestamp"] for file in files(by_time)}
+    assert given == set(times)
+    between = _iso(times[0] + 1)
+    later = files(lake.changes("change_feed", startingTimestamp=between))
+    assert {file["timestamp"] for file in later} == set(times[1:])
+
+
+def _iso(milliseconds: int) -> str:
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def test_changes_that_end_before_the_feed_was_turned_off(lake: Lake, tmp_path: Path) -> None:
+    feed = {"delta.enableChangeDataFeed": "true"}
+    folder = LogFolder(tmp_path / "table")
+    folder.commit(0, protocol(), metadata(**feed), add("one"))
+    folder.commit(1, add("two"))
+    folder.commit(2, metadata())
+    share = _shared(lake, tmp_path / "table", "turned_off")
+    assert len(files(lake.changes(share, startingVersion=0, endingVersion=1))) == 2
+    for start in (0, 2):
+        refused = lake.changes(share, startingVersion=start)
+        assert "not recorded for version [2]" in error(refused, code="INVALID_PARAMETER_VALUE")
+
+
+def test_a_merge_that_changed_nothing_is_no_change(lake: Lake, tmp_path: Path) -> None:
+    feed = {"delta.enableChangeDataFeed": "true"}
+    counts = dict.fromkeys(("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"), "0")
+    info = {"commitInfo": {"operation": "MERGE", "operationMetrics": counts}}
+    other = {"commitInfo": {"operation": "MERGE", "operationMetrics": counts | {"numTargetRowsUpdated": "1"}}}
+    folder = LogFolder(tmp_path / "table")
+    folder.commit(0, protocol(), metadata(**feed), add("one"))
+    folder.commit(1, info, remove("one"), add("two"))
+    folder.commit(2, other, remove("two"), add("three"))
+    share = _shared(lake, tmp_path / "table", "idle_merge")
+    given = [file["version"] for file in files(lake.changes(share, startingVersion=0))]
+    assert given == [0, 2, 2]
+    # A stream follows the files, and these are new.
+    streamed = [file["version"] for file in files(lake.query(share, {"startingVersion": 0}))]
+    assert streamed == [0, 1, 1, 2, 2]
+
+
+def _shared(lake: Lake, folder: Path, name: str) -> str:
+    lake.store.seed(folder, f"s3://{lake.bucket}/{name}")
+    lake.broker.share_table(f"share.tables.{name}", f"s3://{lake.bucket}/{name}")
+    return name
