@@ -84,6 +84,10 @@ class ServerSettings(_Section):
     url_lifetime: Duration = timedelta(hours=1)
     """How long a pre-signed URL is good for, at most as long as the key that signs it."""
     page_size: int = Field(default=500, ge=1, le=10_000)
+    page_token_lifetime: Duration = timedelta(hours=4)
+    """How long the next page of a query can be asked for."""
+    refresh_token_lifetime: Duration = timedelta(hours=12)
+    """How long the URLs of a query can be renewed for the same version."""
     max_body: Size = 1 << 20
     max_headers: Size = 32 << 10
     request_timeout: Duration = timedelta(seconds=30)

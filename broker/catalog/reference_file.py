@@ -12,6 +12,7 @@ made from its names.
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -21,6 +22,17 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from lakepass.broker.catalog.names import check_name, name_key
 from lakepass.reader.location import Location
 
+logger = logging.getLogger(__name__)
+
+_NOTHING_TO_SET = {
+    "deltaTableCacheSize": "tables are kept within server.snapshot_memory",
+    "stalenessAcceptable": "every answer is of the latest version",
+    "evaluatePredicateHints": "conditions always leave out the files that they can",
+    "evaluateJsonPredicateHints": "conditions always leave out the files that they can",
+    "evaluateJsonPredicateHintsV2": "conditions always leave out the files that they can",
+    "requestTimeoutSeconds": "answers are streamed; see server.request_timeout and server.send_timeout",
+    "queryTablePageSizeLimit": "answers are streamed, in pages of any size",
+}
 _REFERENCE_KEYS = {
     "version",
     "host",
@@ -29,15 +41,9 @@ _REFERENCE_KEYS = {
     "authorization",
     "ssl",
     "preSignedUrlTimeoutSeconds",
-    "deltaTableCacheSize",
-    "stalenessAcceptable",
-    "evaluatePredicateHints",
-    "evaluateJsonPredicateHints",
-    "evaluateJsonPredicateHintsV2",
-    "requestTimeoutSeconds",
-    "queryTablePageSizeLimit",
     "queryTablePageTokenTtlMs",
     "refreshTokenTtlMs",
+    *_NOTHING_TO_SET,
 }
 _BLOB_LOCATION = re.compile(r"wasbs?://([^/@]+@[^/.]+)\.blob\.(.+)", re.IGNORECASE)
 _LAKEPASS_KEYS = {"server", "database", "admin", "credentials", "audit", "storage"}
@@ -138,12 +144,12 @@ def from_reference_format(content: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(
             "ssl is not served by lakepass: put a proxy that ends TLS in front, and leave the key out"
         )
-    server: dict[str, Any] = {}
-    for theirs, ours in (("host", "host"), ("port", "port"), ("endpoint", "prefix")):
-        if content.get(theirs) is not None:
-            server[ours] = content[theirs]
-    if "preSignedUrlTimeoutSeconds" in content:
-        server["url_lifetime"] = content["preSignedUrlTimeoutSeconds"]
+    if content.get("version", 1) != 1:
+        raise ValueError(f"version is 1 in the format that lakepass knows, not {content['version']!r}")
+    for key, why in _NOTHING_TO_SET.items():
+        if key in content:
+            logger.warning("%s of the reference server's file sets nothing here: %s", key, why)
+    server = _server_settings(content)
     translated: dict[str, Any] = {"server": server, "shares": content.get("shares") or []}
     authorization = content.get("authorization")
     if authorization is not None:
@@ -157,6 +163,24 @@ def from_reference_format(content: dict[str, Any]) -> dict[str, Any]:
     if isinstance(own.get("server"), dict):
         own["server"] = {**server, **own["server"]}
     return {**translated, **own}
+
+
+def _server_settings(content: dict[str, Any]) -> dict[str, Any]:
+    server: dict[str, Any] = {}
+    for theirs, ours in (("host", "host"), ("port", "port"), ("preSignedUrlTimeoutSeconds", "url_lifetime")):
+        if content.get(theirs) is not None:
+            server[ours] = content[theirs]
+    if isinstance(content.get("endpoint"), str):
+        server["prefix"] = content["endpoint"].rstrip("/")
+    for theirs, ours in (
+        ("queryTablePageTokenTtlMs", "page_token_lifetime"),
+        ("refreshTokenTtlMs", "refresh_token_lifetime"),
+    ):
+        if content.get(theirs) is not None:
+            if not isinstance(content[theirs], int):
+                raise ValueError(f"{theirs} is a number of milliseconds, not {content[theirs]!r}")
+            server[ours] = f"{content[theirs]}ms"
+    return server
 
 
 def _ambient_storage(content: dict[str, Any]) -> list[dict[str, Any]]:

@@ -245,7 +245,7 @@ def _asked(
         capabilities,
         id_hash,
         broker.tokens,
-        broker.settings.server.url_lifetime,
+        broker.settings.server,
     )
 
 

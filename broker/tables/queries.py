@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from lakepass.broker.authentication import Caller
 from lakepass.broker.catalog.lookups import TableRow
+from lakepass.broker.config import ServerSettings
 from lakepass.broker.errors import InvalidParameter
 from lakepass.broker.protocol.capabilities import Capabilities, Format
 from lakepass.broker.protocol.file_lines import FileLines
@@ -32,9 +33,6 @@ from lakepass.reader.log.actions import Metadata
 from lakepass.reader.schema import parse_schema
 from lakepass.reader.snapshot import Snapshot
 
-_PAGE_LIFETIME = timedelta(hours=4)
-_REFRESH_LIFETIME = timedelta(hours=12)
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -46,7 +44,7 @@ class Asked:
     capabilities: Capabilities
     id_hash: Format | None
     tokens: TokenSigner
-    url_lifetime: timedelta
+    settings: ServerSettings
 
     def purpose(self, kind: str) -> str:
         """What a token of this table and caller is signed for."""
@@ -97,7 +95,7 @@ def answer_query(asked: Asked, request: QueryRequest) -> Answer:
             "The page token has expired: the table's log was rewritten, or the answer is in another format "
             "now. Start again without it."
         )
-    lines = asked.lines(form, asked.served.urls(asked.url_lifetime), snapshot.metadata)
+    lines = asked.lines(form, asked.served.urls(asked.settings.url_lifetime), snapshot.metadata)
     time_travel = request.version is not None or request.timestamp is not None
     # In delta format the file's version is not said: the action is as it stands in the log.
     query = SnapshotQuery(
@@ -111,7 +109,7 @@ def answer_query(asked: Asked, request: QueryRequest) -> Answer:
     )
     if request.include_refresh_token:
         query.refresh_token = asked.tokens.sign(
-            asked.purpose("refresh"), {"version": snapshot.version}, _REFRESH_LIFETIME
+            asked.purpose("refresh"), {"version": snapshot.version}, asked.settings.refresh_token_lifetime
         )
     query.next_page = _next_page(
         asked, request.fingerprint(), {"version": snapshot.version, "order": _order(snapshot, form)}
@@ -206,7 +204,7 @@ def _commit_answer(
     # A page always says how it ends.
     end_stream = asked.capabilities.end_stream or (page is not None and query.max_files is None)
     query = replace(query, end_stream=end_stream)
-    urls = asked.served.urls(asked.url_lifetime)
+    urls = asked.served.urls(asked.settings.url_lifetime)
     chunks = commit_chunks(
         asked.served.commits(first, end),
         lambda metadata: asked.lines(form, urls, metadata),
@@ -286,7 +284,9 @@ def _opened_page(asked: Asked, token: str | None, fingerprint: str) -> dict[str,
 
 def _next_page(asked: Asked, fingerprint: str, fixed: dict[str, Any]) -> Callable[[dict[str, Any]], str]:
     return lambda reached: asked.tokens.sign(
-        asked.purpose("page"), {"request": fingerprint, **fixed, **reached}, _PAGE_LIFETIME
+        asked.purpose("page"),
+        {"request": fingerprint, **fixed, **reached},
+        asked.settings.page_token_lifetime,
     )
 
 

@@ -172,6 +172,31 @@ def test_a_reference_servers_file_is_served_as_it_is(tmp_path: Path) -> None:
         _load(tmp_path, {**REFERENCE, "unknownKey": 1})
     with pytest.raises(ConfigurationError, match="ssl"):
         _load(tmp_path, {**REFERENCE, "ssl": {"selfSigned": True}})
+    with pytest.raises(ConfigurationError, match="version"):
+        _load(tmp_path, {**REFERENCE, "version": 2})
+    with pytest.raises(ConfigurationError, match="refreshTokenTtlMs"):
+        _load(tmp_path, {**REFERENCE, "refreshTokenTtlMs": "soon"})
+
+
+def test_every_key_of_the_reference_server_is_understood(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    unset = {
+        "deltaTableCacheSize": 10,
+        "stalenessAcceptable": True,
+        "evaluatePredicateHints": False,
+        "evaluateJsonPredicateHints": True,
+        "evaluateJsonPredicateHintsV2": True,
+        "requestTimeoutSeconds": 30,
+        "queryTablePageSizeLimit": 10000,
+    }
+    told = {"endpoint": "/share/", "queryTablePageTokenTtlMs": 259200000, "refreshTokenTtlMs": 1500}
+    settings = _load(tmp_path, {**REFERENCE, **unset, **told, "ssl": None})
+    assert settings.server.prefix == "/share"
+    assert settings.server.page_token_lifetime == timedelta(days=3)
+    assert settings.server.refresh_token_lifetime == timedelta(seconds=1.5)
+    for key in unset:
+        assert f"{key} of the reference server's file sets nothing here" in caplog.text
 
 
 def _shares(*tables: dict[str, Any], second: tuple[dict[str, Any], ...] = ()) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.broker.lake import Lake, error, files
+from tests.broker.lake import Lake, error, files, lines
+from tests.broker.server import running_broker, s3_storage
 
 INVALID, MALFORMED = "INVALID_PARAMETER_VALUE", "MALFORMED_REQUEST"
 ONE_OF = "Please only provide one of"
@@ -125,3 +126,20 @@ def test_an_empty_condition_leaves_nothing_out(lake: Lake) -> None:
     ]
     for hints in empty:
         assert [file["id"] for file in files(lake.query("partitioned", hints))] == whole
+
+
+def test_tokens_that_have_expired(lake: Lake) -> None:
+    storage = [s3_storage(lake.store, f"s3://{lake.bucket}/")]
+    lifetimes = {"page_token_lifetime": "1ms", "refresh_token_lifetime": "1ms"}
+    with running_broker(storage=storage, server=lifetimes) as broker:
+        broker.share_table("share.tables.partitioned", f"s3://{lake.bucket}/partitioned")
+        with broker.client(broker.recipient("ann", shares=["share"])) as client:
+            path = lake.path("partitioned", "/query")
+            page = client.post(path, json={"maxFiles": 1})
+            token = lines(page)[-1]["endStreamAction"]["nextPageToken"]
+            refused = client.post(path, json={"maxFiles": 1, "pageToken": token})
+            assert "The page token has expired" in error(refused, code=INVALID)
+            whole = client.post(path, json={"includeRefreshToken": True})
+            token = lines(whole)[-1]["endStreamAction"]["refreshToken"]
+            refused = client.post(path, json={"refreshToken": token})
+            assert "The refresh token has expired" in error(refused, code=INVALID)
