@@ -132,7 +132,15 @@ class Signed:
             if isinstance(action, Header):
                 self._check_version(action)
             elif isinstance(action, Files):
-                found.update(_keyed(signed_paths(action.batch)))
+                for key, path in _keyed(signed_paths(action.batch)):
+                    # The same id for two files would give one's rows for the other's.
+                    if found.setdefault(key, path).partition("?")[0] != path.partition("?")[0]:
+                        raise SharingError(
+                            f"The URLs of {self.name} have ended, and fresh ones cannot be told apart: the "
+                            f"server gives several files the id {key[:100]!r}. Read the table again, in less "
+                            "time or in parts.",
+                            200,
+                        )
             elif isinstance(action, End) and action.refresh_token:
                 self.refresh_token = action.refresh_token
         self._fresh = found

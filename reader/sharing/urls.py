@@ -199,6 +199,11 @@ class UrlSnapshot:
                 f"or the server does not share its history. Take a new snapshot. ({error})"
             ) from None
         assert isinstance(header, Header)
+        if header.version not in (None, self.version):
+            raise VersionNotFoundError(
+                f"Version {self.version} of {self._name} was asked for and the server answered with "
+                f"{header.version}. Its answers do not belong together; ask the provider to look."
+            )
         yield from self._files(actions)
 
     @staticmethod

@@ -23,6 +23,8 @@ from lakepass.reader.storage.ranged import ranged
 Renew = Callable[[str], str]
 
 _ATTEMPTS = 6
+_TIMEOUTS = 2
+"""How many attempts may end in a timeout: a server that hangs is given up sooner than one that fails."""
 _FIRST_WAIT = 0.2
 _LONGEST_WAIT = 10.0
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -73,6 +75,7 @@ class HttpStorage:
         """The bytes, and the size of the whole file."""
         renewed = False
         failure = ""
+        timeouts = 0
         for attempt in range(_ATTEMPTS):
             if attempt:
                 wait = min(_FIRST_WAIT * 2 ** (attempt - 1), _LONGEST_WAIT)
@@ -80,12 +83,20 @@ class HttpStorage:
             address = self._addresses.get(path, path).partition("#")[0]
             try:
                 with self._http().stream("GET", address, headers=_headers(offset, length)) as answer:
+                    if address.lower().startswith("https:") and answer.url.scheme != "https":
+                        raise StorageError(
+                            f"Cannot read {shown_address(path)}: the server redirects to an address without "
+                            "encryption. Ask the provider to look."
+                        )
                     if answer.status_code in (200, 206):
                         return _body(path, answer, offset, length, limit)
                     status = answer.status_code
             except httpx.HTTPError as error:
                 failure = scrub(str(error) or type(error).__name__)
-                continue
+                timeouts += isinstance(error, httpx.TimeoutException)
+                if timeouts < _TIMEOUTS:
+                    continue
+                break
             if status in _ENDED and self._renew is not None and not renewed:
                 renewed = True
                 self._renew_address(path, address)
@@ -95,7 +106,7 @@ class HttpStorage:
                 continue
             raise _refused(path, status)
         raise StorageError(
-            f"Cannot read {shown_address(path)}: {failure}, after {_ATTEMPTS} attempts. Try again later."
+            f"Cannot read {shown_address(path)}: {failure}, after {attempt + 1} attempts. Try again later."
         )
 
     def _renew_address(self, path: str, failed: str) -> None:
@@ -109,7 +120,7 @@ class HttpStorage:
             if self._client is None:
                 self._client = httpx.Client(
                     timeout=httpx.Timeout(60, connect=10),
-                    follow_redirects=False,
+                    follow_redirects=True,  # no token goes along: an address is all there is to it
                     limits=httpx.Limits(max_connections=64, max_keepalive_connections=32),
                 )
             return self._client

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -62,6 +63,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if trouble == "drop":
                 self.close_connection = True
                 self.connection.close()
+                return None
+            if trouble == "hang":
+                threading.Event().wait(1)
+                self.close_connection = True
+                return None
+            if trouble == "elsewhere":
+                self.send_response(307)
+                self.send_header("Location", "/file.parquet?sig=ok")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
                 return None
             if trouble == "cut":
                 self.send_response(200)
@@ -199,6 +210,19 @@ def test_a_renewed_address_that_is_refused_too(server: Server) -> None:
 def test_trouble_on_the_way_is_gone_through(server: Server, trouble: list[int | str]) -> None:
     server.trouble = list(trouble)
     assert HttpStorage().read(f"{server.address}?sig=ok") == DATA
+
+
+def test_a_redirect_is_followed(server: Server) -> None:
+    server.trouble = ["elsewhere"]
+    assert HttpStorage().read(f"{server.address}?sig=first", offset=7, length=5) == DATA[7:12]
+
+
+def test_a_server_that_hangs_is_given_up_after_the_second_time(server: Server) -> None:
+    server.trouble = ["hang"] * 6
+    storage = HttpStorage(client=httpx.Client(timeout=0.2))
+    with pytest.raises(StorageError, match="timed out, after 2 attempts"):
+        storage.read(f"{server.address}?sig=ok")
+    assert len(server.asked) == 2
 
 
 def test_trouble_that_stays(server: Server) -> None:

@@ -8,6 +8,7 @@ import pickle
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from lakepass.reader.sharing.table import SharedTable
 from lakepass.reader.sharing.urls import UrlSnapshot
 from tests.reader.sharing.conftest import QUICK
 from tests.reader.sharing.folder import FolderShare
-from tests.reader.sharing.server import Reply, Server, ndjson
+from tests.reader.sharing.server import Asked, Reply, Server, ndjson
 from tests.tables import fixtures
 
 WITHOUT_AUXILIARY = [name for name in fixtures.names() if fixtures.fixture(name).auxiliary is None]
@@ -186,6 +187,46 @@ def test_without_history_a_table_that_moved_on_is_an_error_not_other_rows(
     share.add("t", folder)
     with pytest.raises(VersionNotFoundError, match="Take a new snapshot"):
         snapshot.scan().to_arrow()
+
+
+def test_a_query_that_is_answered_with_another_version_is_an_error(
+    server: Server, share: FolderShare
+) -> None:
+    """A server found in the wild gives the latest version in its metadata and the first one's files."""
+    folder = fixtures.fixture("plain").path
+    share.add("t", folder)
+    query = server._answers["POST", "/api/shares/s/schemas/d/tables/t/query"][0]
+    assert callable(query)
+
+    def first_version(asked: Asked) -> Reply:
+        return query(replace(asked, body=json.dumps({**asked.fields, "version": 0}).encode()))
+
+    server.on("POST", "/shares/s/schemas/d/tables/t/query", first_version)
+    with pytest.raises(VersionNotFoundError, match=r"Version 6 of s.d.t was asked for .* answered with 0"):
+        opened(server, "t").to_arrow()
+
+
+def test_files_that_share_an_id_are_not_mistaken_for_each_other(server: Server, share: FolderShare) -> None:
+    folder = fixtures.fixture("partitioned").path
+    share.add("t", folder)
+    query = server._answers["POST", "/api/shares/s/schemas/d/tables/t/query"][0]
+    assert callable(query)
+
+    def one_id(asked: Asked) -> Reply:
+        answer = query(asked)
+        lines = [json.loads(line) for line in answer.body.splitlines()]
+        for line in lines:
+            if "file" in line:
+                line["file"]["id"] = ""
+        return replace(answer, body=b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+
+    server.on("POST", "/shares/s/schemas/d/tables/t/query", one_id)
+    table = opened(server, "t")
+    assert in_order(table.to_arrow()) == in_order(Table(folder).to_arrow())
+    tasks = table.snapshot().scan().tasks(1)
+    share.end_all_urls()
+    with pytest.raises(SharingError, match="several files the id ''"):
+        tasks[0].to_arrow()
 
 
 def test_a_pickled_task_reads_elsewhere_and_holds_no_token(
