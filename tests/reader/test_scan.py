@@ -806,3 +806,20 @@ def test_a_field_that_is_never_null_may_lie_in_a_struct_that_is(mode: str, tmp_p
     assert table.to_arrow().to_pydict() == {"s": rows["s"] * 2, "l": rows["l"] * 2}
     assert table.to_arrow(columns=["s.x"]).to_pydict() == {"x": [1, None, 1, None]}
     assert table.to_arrow(columns=["s"]).schema.field("s").type == strict_type
+
+
+def test_a_merge_that_changed_nothing_is_no_change(tmp_path: Path) -> None:
+    written = Written(
+        tmp_path / "table", [field("id", "long")], configuration={"delta.enableChangeDataFeed": "true"}
+    )
+    first = written.add(pa.table({"id": [1, 2]}))
+    written.commit()
+    counts = dict.fromkeys(("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"), "0")
+    written.actions.append({"commitInfo": {"operation": "MERGE", "operationMetrics": counts}})
+    written.actions.append({"remove": {"path": first.name, "dataChange": True}})
+    written.add(pa.table({"id": [2, 1]}))
+    table = written.table()
+    assert table.snapshot().version == 1
+    changes = table.changes(0).to_arrow()
+    assert changes.column("_commit_version").to_pylist() == [0, 0]
+    assert table.changes(1).to_arrow().num_rows == 0
