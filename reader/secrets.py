@@ -11,6 +11,8 @@ import re
 from urllib.parse import urlsplit
 
 HIDDEN = "…"
+_STORED = ("s3://", "abfss://", "gs://", "file:")
+"""Paths of tables, which hold no secrets and may have any character in them."""
 
 _ADDRESS_QUERY = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s?#\"'<>]+)\?[^\s\"'<>]+", re.IGNORECASE)
 _ADDRESS_USER = re.compile(r"(\bhttps?://)[^\s/@\"'<>]+@", re.IGNORECASE)
@@ -46,6 +48,16 @@ def shown_address(address: str) -> str:
     """
     parts = urlsplit(address)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def shown_path(path: str) -> str:
+    """A file's path for a message: a signed address without what it is signed with.
+
+    >>> shown_path("https://host/part 1.parquet?sig=1#id"), shown_path("s3://bucket/day=?/part.parquet")
+    ('https://host/part 1.parquet', 's3://bucket/day=?/part.parquet')
+    """
+    stored = "://" not in path or path.startswith(_STORED)
+    return path if stored else shown_address(path)
 
 
 class _ScrubbedAddresses(logging.Filter):

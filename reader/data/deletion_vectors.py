@@ -12,13 +12,14 @@ import struct
 import uuid
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lakepass.reader.errors import CorruptTableError
+from lakepass.reader.secrets import shown_path
 
 Mask = npt.NDArray[np.bool_]
 
@@ -46,7 +47,8 @@ class Descriptor:
     """What the log says about a file's deletion vector."""
 
     storage_type: str
-    path_or_inline: str
+    path_or_inline: str = field(repr=False)
+    """In a shared table it may be a signed address."""
     offset: int | None
     size: int
     cardinality: int
@@ -320,6 +322,7 @@ class _Parser:
 
 def _damaged(where: str, why: str) -> CorruptTableError:
     return CorruptTableError(
-        f"The deletion vector {where} cannot be used: {why}. Rows that were deleted would come back, so the "
-        "file it belongs to is not read. Restore the vector's file, or read a version of the table before it."
+        f"The deletion vector {shown_path(where)} cannot be used: {why}. Rows that were deleted would come "
+        "back, so the file it belongs to is not read. Restore the vector's file, or read a version of the "
+        "table before it."
     )

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakepass.reader.errors import CorruptTableError
+from lakepass.reader.secrets import shown_path
 from lakepass.reader.storage import Storage
 
 _FEWEST_ROWS = 1_024
@@ -47,7 +48,8 @@ class DataFile:
     def __init__(
         self, path: str, storage: Storage, size: int | None, batch_size: BatchSize = STREAMED
     ) -> None:
-        self.path = path
+        self.path = shown_path(path)
+        """For messages."""
         self._batch_size = batch_size
         # Ranges are fetched together where each request costs a round trip.
         self._options: dict[str, Any] = {

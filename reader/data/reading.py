@@ -26,6 +26,7 @@ from lakepass.reader.errors import CorruptTableError, UnsupportedTableError
 from lakepass.reader.expressions.bounds import BoundsEvaluator
 from lakepass.reader.expressions.rows import evaluate
 from lakepass.reader.expressions.tree import Column, Predicate, columns_of
+from lakepass.reader.secrets import shown_path
 from lakepass.reader.storage import Storages
 from lakepass.reader.types import LONG, StructField, StructType, arrow_type
 
@@ -55,6 +56,10 @@ class ScanFile:
     stored: tuple[str, ...] = ()
     """Partition columns whose values are in the file after all, as the change type in change files."""
 
+    def __repr__(self) -> str:
+        # A path may be a signed address.
+        return f"ScanFile({shown_path(self.path)!r}, size={self.size}, byte_range={self.byte_range})"
+
 
 @dataclass(frozen=True)
 class ReadPlan:
@@ -79,7 +84,8 @@ class FileReader:
         self._batch_size = batch_size
         self._plan = plan
         self._file = file
-        self._conform = Conform(file.path, plan.mapping)
+        self._shown = shown_path(file.path)
+        self._conform = Conform(self._shown, plan.mapping)
         self._filter = None if file.unfiltered else plan.filter
         self._earlier: DeletionVector | None = None
 
@@ -92,7 +98,7 @@ class FileReader:
         try:
             if vector is not None and vector.last >= data.num_rows:
                 raise CorruptTableError(
-                    f"The deletion vector of {self._file.path} names row {vector.last}, but the file has "
+                    f"The deletion vector of {self._shown} names row {vector.last}, but the file has "
                     f"only {data.num_rows} rows. One of the two was replaced; restore it."
                 )
             groups = self._groups(data)
@@ -139,7 +145,7 @@ class FileReader:
         return name in self._plan.partition_columns and name not in self._file.stored
 
     def _layout(self, data: DataFile, wanted: tuple[StructField, ...]) -> Layout:
-        return find_columns(wanted, data.schema, self._plan.mapping, self._file.path)
+        return find_columns(wanted, data.schema, self._plan.mapping, self._shown)
 
     def _tracked(self) -> tuple[StructField, ...]:
         names = self._plan.row_tracking or ()
@@ -244,7 +250,7 @@ class FileReader:
             array = self._conform(batch.column(place), each.type, each.name)
             if not each.nullable and array.null_count:
                 raise CorruptTableError(
-                    f"The file {self._file.path} has nulls in the column {each.name!r}, which the table "
+                    f"The file {self._shown} has nulls in the column {each.name!r}, which the table "
                     "says is never null. The file or the table's metadata is wrong; rewrite one of them."
                 )
             arrays[each.name] = array
@@ -286,7 +292,7 @@ class FileReader:
         file = self._file
         if file.base_row_id is None or file.row_commit_version is None:
             raise UnsupportedTableError(
-                f"The log gives no row ids for {file.path}, although row tracking is on. Row ids cannot be "
+                f"The log gives no row ids for {self._shown}, although row tracking is on. Row ids cannot be "
                 "read from this version of the table.",
                 ("rowTracking",),
             )

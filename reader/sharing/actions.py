@@ -226,6 +226,9 @@ class _Parser:
         if self._protocol is None:
             raise SharingError(f"{self._asked}: the answer has a metaData line before its protocol line.")
         delta = "deltaProtocol" in self._protocol
+        told = value.get("deltaMetadata") if delta else value
+        if isinstance(told, dict) and not told.get("schemaString"):
+            raise SharingError(f"{self._asked}: the metaData line of the answer has no schemaString.")
         if delta:
             metadata = value.get("deltaMetadata")
             if not isinstance(metadata, dict):

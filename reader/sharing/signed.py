@@ -231,7 +231,7 @@ class SignedStorages(Storages):
         if path.lower().startswith(("https://", "http://")):
             return self._storage
         raise PathRefusedError(
-            f"Refused {path[:200]!r}: the server shares this table by URL, and this is none."
+            f"Refused {shown_address(path)[:200]!r}: the server shares this table by URL, and this is none."
         )
 
     def file_id(self, path: str) -> str:

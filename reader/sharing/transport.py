@@ -185,6 +185,11 @@ class Transport:
 
     def _redirected(self, method: str, path: str, address: str, answer: httpx.Response) -> str:
         answer.close()
+        if not answer.has_redirect_location:
+            raise SharingError(
+                f"{method} {path}: the server answered {answer.status_code} without saying where to go.",
+                answer.status_code,
+            )
         target = urljoin(address, answer.headers["location"])
         if origin(target) != self.profile.origin:
             raise SharingError(

@@ -186,6 +186,8 @@ def test_what_the_protocol_forbids_is_refused() -> None:
         read(lines(PROTOCOL, file(1)))
     with pytest.raises(SharingError, match="goes on after"):
         read(lines(PROTOCOL, METADATA, {"endStreamAction": {}}, file(1)))
+    with pytest.raises(SharingError, match="no schemaString"):
+        read(lines(PROTOCOL, {"metaData": {"id": "m", "partitionColumns": []}}))
     with pytest.raises(SharingError, match="lacks its url"):
         read(lines(PROTOCOL, METADATA, {"file": {"id": "f", "size": 1, "partitionValues": {}}}))
 

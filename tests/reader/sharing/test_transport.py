@@ -116,6 +116,12 @@ def test_the_token_never_follows_a_redirect_to_another_origin(
     assert other.asked == []
 
 
+def test_a_redirect_to_nowhere_is_a_clear_error(server: Server, rest: Rest) -> None:
+    server.on("GET", "/shares", Reply(302))
+    with pytest.raises(SharingError, match="302"):
+        list(rest.shares())
+
+
 def test_no_secret_is_in_errors_or_logs(server: Server, rest: Rest, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     server.on("GET", "/shares", as_json({"message": f"bad token {TOKEN}"}, 500))

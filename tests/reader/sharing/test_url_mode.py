@@ -273,6 +273,35 @@ def test_an_unknown_table_says_so(server: Server) -> None:
         opened(server, "nothing")
 
 
+@pytest.mark.parametrize("broken", ["data", "vectors", "sizes", "scheme"])
+def test_signatures_do_not_show_when_files_are_damaged(
+    server: Server, share: FolderShare, broken: str
+) -> None:
+    folder = fixtures.fixture("deletion_vectors").path
+    share.add("t", folder)
+    ending = {"data": ".parquet", "vectors": ".bin"}.get(broken, "none")
+    for path in [path for _, path in server._answers if path.endswith(ending)]:
+        server.on("GET", f"/{path}", Reply(200, b"PAR1" * 100_000))
+    query = server._answers["POST", "/api/shares/s/schemas/d/tables/t/query"][0]
+    assert callable(query)
+
+    def changed(asked: Asked) -> Reply:
+        answer = query(asked)
+        if broken == "sizes":
+            return replace(answer, body=re.sub(rb'"size": \d+', b'"size": 9', answer.body))
+        if broken == "scheme":
+            return replace(answer, body=answer.body.replace(b"http://", b"ftp://"))
+        return answer
+
+    server.on("POST", "/shares/s/schemas/d/tables/t/query", changed)
+    snapshot = opened(server, "t").snapshot()
+    assert "ignature" not in repr(snapshot.scan().tasks())
+    with pytest.raises(DeltaError) as caught:
+        snapshot.scan().to_arrow()
+    assert "part-" in str(caught.value) or "deletion_vector" in str(caught.value)
+    assert "ignature" not in str(caught.value)
+
+
 def _kept(server: Server, cache: DirectoryCache) -> SharedTable:
     return SharingClient(server.profile, patience=QUICK, cache=cache).table("s.d.t")
 
