@@ -51,7 +51,7 @@ format: setup  ## format and fix what can be fixed
 fixtures: setup  ## write the fixture tables again with Spark (needs Java 17)
 	$(BIN)/python -m tests.tables.generator $(TABLES)
 
-BENCHES ?= log_replay scans client server vending spark
+BENCHES ?= log_replay scans client server signing vending spark
 
 bench: setup  ## ours beside its peers, measured on this machine (BENCHES="scans client" to choose; takes long)
 	for bench in $(BENCHES); do \
