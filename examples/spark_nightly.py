@@ -11,7 +11,7 @@ import argparse
 
 from pyspark.sql import functions as F
 
-from lakepass.spark_conf import lakepass_session, read_table
+from lakepass.spark_conf import lakepass_session, read_table, told_in_words
 
 
 def main() -> None:
@@ -32,8 +32,10 @@ def main() -> None:
     report = orders.groupBy(arguments.group).agg(
         F.count("*").alias("rows"), F.sum(arguments.value).alias("total")
     )
-    report.coalesce(1).write.mode("overwrite").parquet(arguments.output)
-    print(f"{report.count()} groups written to {arguments.output}")
+    with told_in_words(arguments.table):  # a grant that ends meanwhile, a broker that is gone: in words
+        report.coalesce(1).write.mode("overwrite").parquet(arguments.output)
+        groups = report.count()
+    print(f"{groups} groups written to {arguments.output}")
     spark.stop()
 
 

@@ -7,6 +7,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lakepass.spark_conf.errors import SparkReadError, told_in_words
 from lakepass.spark_conf.hadoop import Renewal, hadoop_conf, spark_conf
 from lakepass.spark_conf.scoped import StaticCredentialWarning, read_options
 from lakepass.spark_conf.session import configure, lakepass_session
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Renewal",
+    "SparkReadError",
     "StaticCredentialWarning",
     "changes",
     "configure",
@@ -28,6 +30,7 @@ __all__ = [
     "register",
     "spark_conf",
     "stream_table",
+    "told_in_words",
 ]
 
 # What needs PySpark is imported when it is asked for: configuration alone works without.

@@ -67,7 +67,11 @@ _MEANINGS = (
 
 @contextmanager
 def told_in_words(what: str) -> Iterator[None]:
-    """Errors of Spark inside the block as a `SparkReadError` that names `what` was read."""
+    """Errors of Spark inside the block as a `SparkReadError` that names `what` was read.
+
+    Reading begins with an action, so a job puts its actions into the block: what ends a credential or hides a
+    broker while they run is told then, with Java's trace as the cause.
+    """
     try:
         yield
     except DeltaError:

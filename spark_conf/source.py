@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 FORMAT = "lakepass"
 _SMALL_BYTES = 32 * 1024 * 1024
+_SMALL_FILES = 64
 _MOST_TOGETHER = 4
 _ENOUGH = 32
 
@@ -160,12 +161,17 @@ def changes_asked(table: Table, options: Options, columns: Sequence[str] | None 
 def plan(scan: Any, options: Options) -> Sequence[InputPartition]:
     """A scan's tasks as partitions: of `partitionBytes`, or as large as leaves work for every core.
 
-    A planner in Python does not know how many cores there are. It cuts the scan into small tasks and, from
-    `_ENOUGH` on, puts several into one, up to the size that Spark's own readers use.
+    A planner in Python does not know how many cores there are. It cuts the scan into small tasks, by bytes
+    and, since opening a file takes time too, by files; from `_ENOUGH` on it puts several into one, up to the
+    size that Spark's own readers use.
     """
     if options.partition_bytes is not None:
         return [TaskPartition(task) for task in scan.tasks(options.partition_bytes)]
-    tasks: list[ScanTask] = scan.tasks(_SMALL_BYTES)
+    tasks: list[ScanTask] = [
+        replace(task, files=task.files[at : at + _SMALL_FILES])
+        for task in scan.tasks(_SMALL_BYTES)
+        for at in range(0, len(task.files), _SMALL_FILES)
+    ]
     together = min(max(len(tasks) // _ENOUGH, 1), _MOST_TOGETHER)
     joined: list[ScanTask] = []
     for index, task in enumerate(tasks):

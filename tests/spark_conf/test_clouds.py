@@ -20,7 +20,13 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # has n
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lakepass.spark_conf import StaticCredentialWarning, read_options, read_table
+from lakepass.spark_conf import (
+    SparkReadError,
+    StaticCredentialWarning,
+    read_options,
+    read_table,
+    told_in_words,
+)
 from tests.broker.server import RunningBroker, running_broker
 from tests.clouds.azurite import Azurite
 from tests.clouds.gcs import Gcs
@@ -70,11 +76,14 @@ def seeded(store: Azurite | Gcs, root: str, folder: Path) -> dict[str, Fixture]:
 @pytest.fixture
 def azure(spark: SparkSession, azurite: Azurite, tmp_path: Path) -> Iterator[Cloud]:
     trust(spark, azurite.ca_file)
-    spark.conf.set("fs.azure.abfs.endpoint", azurite.authority)
+    settings = {"fs.azure.abfs.endpoint": azurite.authority, "fs.azure.io.retry.max.retries": "0"}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
     root = azurite.location(azurite.create_container(), "")
     entry = {"azure": {"endpoint": azurite.plain_endpoint}}
     yield Cloud(root, seeded(azurite, root, tmp_path), entry, entry, azurite.identity, tmp_path)
-    spark.conf.unset("fs.azure.abfs.endpoint")
+    for name in settings:
+        spark.conf.unset(name)
 
 
 @pytest.fixture
@@ -104,7 +113,7 @@ def trust(spark: SparkSession, certificates: Path) -> None:
 
 
 def reads(spark: SparkSession, cloud: Cloud) -> None:
-    """Static, renewing and by the data source; and no table by another's credential."""
+    """Static, renewing and by the data source, until the grant ends; and no table by another's credential."""
     one, other = TABLES
     rows = {name: sorted_rows(table.rows()) for name, table in cloud.tables.items()}
     with cloud.broker(cloud.lasting, "1h") as (_, tables):
@@ -124,6 +133,13 @@ def reads(spark: SparkSession, cloud: Cloud) -> None:
         assert sorted_rows(delta) == rows[one]
         assert broker.log().count("temporary-table-credentials 200") > before
         assert sorted_rows(native) == rows[other]
+        broker.catalog.recipients.revoke_grant("ann", "s")
+        time.sleep(LIFE + 1)
+        with (
+            pytest.raises(SparkReadError, match=r"one cannot be read: .*404.*not shared"),
+            told_in_words("one"),
+        ):
+            delta.collect()
     spark.conf.unset(LEAD)
 
 

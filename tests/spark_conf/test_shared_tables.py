@@ -203,9 +203,12 @@ def test_one_frame_with_several_filters(source: SparkSession, scene: Scene) -> N
 
 
 def test_views_for_sql(source: SparkSession, scene: Scene) -> None:
-    made = create_views(source, str(scene.new_profile("sql")), SHARE, prefix="v_", engine="native")
-    assert "v_dir_plain" in made
-    assert source.sql("SELECT count(*) FROM v_dir_plain").collect()[0][0] == 96
+    for name, table in {"x.plain": "plain", "y.plain": "plain", "x.odd-name": "nested"}.items():
+        scene.broker.share_table(f"few.{name}", scene.location(table), modes=("dir",))
+    made = create_views(source, str(scene.new_profile("sql", ["few"])), "few", prefix="v_", engine="native")
+    assert sorted(made) == ["v_odd-name", "v_x_plain", "v_y_plain"]
+    assert source.sql("SELECT count(*) FROM `v_odd-name`").collect()[0][0] > 0
+    assert source.sql("SELECT count(*) FROM v_x_plain").collect()[0][0] == 96
     source.sql(
         f"CREATE OR REPLACE TEMPORARY VIEW by_sql USING lakepass OPTIONS (table '{scene.reference('plain')}')"
     )

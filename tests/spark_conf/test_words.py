@@ -6,12 +6,14 @@ import pickle
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from lakepass.spark_conf.errors import SparkReadError, told_in_words, translated
 from lakepass.spark_conf.opening import Reference, check_mode
 from lakepass.spark_conf.options import Options, split_columns
-from lakepass.spark_conf.source import BatchReader, LakepassDataSource
+from lakepass.spark_conf.source import BatchReader, LakepassDataSource, read_task
 from tests.tables.fixtures import place
 
 MISSING = "java.lang.ClassNotFoundException: Class"
@@ -103,3 +105,14 @@ def test_what_travels_holds_no_row_of_the_log(tmp_path: Path) -> None:
     (partition,) = reader.partitions()
     copy = pickle.loads(pickle.dumps(partition))
     assert sum(batch.num_rows for batch in reader.read(copy)) == table.rows().num_rows
+
+
+def test_many_small_files_are_work_for_more_than_one(tmp_path: Path) -> None:
+    """Opening a file takes time whatever its size: bytes alone would put them all into one task."""
+    ids = list(range(300))
+    write_deltalake(tmp_path, pa.table({"id": ids, "part": ids}), partition_by="part")
+    schema = LakepassDataSource({"path": str(tmp_path)}).schema()
+    tasks = BatchReader(Options.parse({"path": str(tmp_path)}), None, schema).partitions()
+    assert len(tasks) == 5
+    read = pa.Table.from_batches([batch for task in tasks for batch in read_task(task, schema)])
+    assert read.sort_by("id").column("id").to_pylist() == ids
