@@ -16,8 +16,10 @@ from typing import Any
 import hypothesis
 import schemathesis
 from hypothesis import HealthCheck, Phase
+from hypothesis import strategies as st
 
 from tests.broker.lake import Lake, running_lake
+from tests.broker.server import ADMIN_TOKEN
 from tests.clouds import ministack
 from tests.clouds.run import running
 
@@ -42,6 +44,7 @@ _FORMATS = [
     "x" * 999,
 ]
 _CALLS = ["", "/version", "/metadata", "/query", "/changes", "/queries/x", "/temporary-table-credentials"]
+_POSTED = ("/query", "/queries/x", "/temporary-table-credentials")
 _RAW = [
     b"GET / HTTP/1.1\r\n\r\n",
     b"GET  HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -62,7 +65,10 @@ def generated(lake: Lake, count: int) -> Counter[int]:
     statuses: Counter[int] = Counter()
     every: Any = schema.get_all_operations()
     operations = [found.ok() for found in every]
-    tokens = [lake.profile["bearerToken"], "wrong"]
+    # Hypothesis seeds `random` anew for every example, so what is chosen by chance is drawn from it as well.
+    callers = st.sampled_from([lake.profile["bearerToken"]] * 5 + ["wrong"])
+    known = st.sampled_from([True] * 3 + [False])
+    real = {"share": "share", "schema": "tables", "table": "change_feed"}
     for operation in operations:
         if "/admin/" in operation.path and operation.method.upper() == "DELETE":
             continue
@@ -74,15 +80,22 @@ def generated(lake: Lake, count: int) -> Counter[int]:
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
         )
-        @hypothesis.given(case=operation.as_strategy())
-        def call(case: Any) -> None:
-            token = random.choice(tokens)
+        @hypothesis.given(case=operation.as_strategy(), token=callers, named=known)
+        def call(case: Any, token: str, named: bool) -> None:
+            if "/admin/" in case.path:
+                token = ADMIN_TOKEN if token != "wrong" else token
+            elif named and case.path_parameters:
+                case.path_parameters = {**case.path_parameters, **_common(real, case.path_parameters)}
             answer = case.call(headers={"Authorization": f"Bearer {token}"}, timeout=60)
             statuses[answer.status_code] += 1
             assert answer.status_code < 500, (case.method, case.path, answer.status_code, answer.text)
 
         call()
     return statuses
+
+
+def _common(values: dict[str, str], wanted: Any) -> dict[str, str]:
+    return {name: value for name, value in values.items() if name in wanted}
 
 
 def handmade(lake: Lake, count: int, seed: int = 7) -> Counter[int]:
@@ -105,7 +118,9 @@ def handmade(lake: Lake, count: int, seed: int = 7) -> Counter[int]:
             headers["delta-sharing-capabilities"] = chance.choice(_FORMATS)
         if chance.random() < 0.2:
             headers["fileidhash"] = chance.choice(["parquet", "delta", "x"])
-        method = chance.choice(["GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"])
+        method = "POST" if call in _POSTED else "GET"
+        if chance.random() < 0.2:
+            method = chance.choice(["GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"])
         if method == "POST":
             answer = lake.client.request(method, path + call, json=fields, headers=headers)
         else:
