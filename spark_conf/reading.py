@@ -12,11 +12,11 @@ import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 from lakepass.reader.sharing.client import SharingClient
-from lakepass.reader.sharing.profile import ProfileSource
 from lakepass.reader.sharing.table import SharedTable
 from lakepass.spark_conf.errors import SparkReadError, told_in_words
 from lakepass.spark_conf.opening import Mode, Reference, locations
@@ -106,7 +106,7 @@ def stream_table(
 
 def create_views(
     spark: SparkSession,
-    profile: ProfileSource,
+    profile: str | Path | None,
     share: str,
     *,
     prefix: str = "",
@@ -116,13 +116,20 @@ def create_views(
     """A temporary view for each table of a share, so that SQL users just write SQL; gives the views' names.
 
     A view is named as its table, or `schema_table` where two schemas of the share have a table of that name.
+    `profile` is a path or an address, or None for what LAKEPASS_PROFILE names.
     """
+    if not isinstance(profile, str | Path | None):
+        # Its token would stand in the plan of every view.
+        raise SparkReadError(
+            "A view names its profile by path or address: write the profile to a file first."
+        )
+    before = "" if profile is None else f"{profile}#"
     tables = list(SharingClient(profile).all_tables(share))
     names = [each.name for each in tables]
     views = []
     for each in tables:
         view = prefix + (each.name if names.count(each.name) == 1 else f"{each.schema}_{each.name}")
-        frame = read_table(spark, f"{profile}#{each}", mode=mode, engine=engine)
+        frame = read_table(spark, f"{before}{each}", mode=mode, engine=engine)
         frame.createOrReplaceTempView(f"`{view}`" if not view.isidentifier() else view)
         views.append(view)
     return views

@@ -202,10 +202,15 @@ def test_one_frame_with_several_filters(source: SparkSession, scene: Scene) -> N
     assert len(source.sql("SELECT * FROM reused").collect()) == 96
 
 
-def test_views_for_sql(source: SparkSession, scene: Scene) -> None:
+def test_views_for_sql(source: SparkSession, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, table in {"x.plain": "plain", "y.plain": "plain", "x.odd-name": "nested"}.items():
         scene.broker.share_table(f"few.{name}", scene.location(table), modes=("dir",))
-    made = create_views(source, str(scene.new_profile("sql", ["few"])), "few", prefix="v_", engine="native")
+    profile = scene.new_profile("sql", ["few"])
+    with pytest.raises(SparkReadError, match="write the profile to a file"):
+        create_views(source, json.loads(profile.read_text()), "few")
+    monkeypatch.setenv("LAKEPASS_PROFILE", str(profile))
+    assert create_views(source, None, "few", prefix="w_", engine="delta")
+    made = create_views(source, profile, "few", prefix="v_", engine="native")
     assert sorted(made) == ["v_odd-name", "v_x_plain", "v_y_plain"]
     assert source.sql("SELECT count(*) FROM `v_odd-name`").collect()[0][0] > 0
     assert source.sql("SELECT count(*) FROM v_x_plain").collect()[0][0] == 96
