@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakepass.reader.errors import CorruptTableError
+from lakepass.reader.footer import Chunk, Footer, FooterError
 from lakepass.reader.secrets import shown_path
 from lakepass.reader.storage import Storage
 
@@ -38,6 +40,8 @@ STREAMED = BatchSize(131_072, 16 << 20)
 COLLECTED = BatchSize(1 << 20, 256 << 20)
 """For rows that are all kept: fewer batches are read faster."""
 
+FEW_ROWS = 10_000
+"""Fewer are read sooner than the footer tells how to read them well."""
 _DICTIONARY_BYTES = 3.5
 """A plain text takes at least four bytes; below this, a column chunk points into a dictionary."""
 
@@ -80,21 +84,31 @@ class DataFile:
         """All rows, deleted ones too."""
         return int(self.metadata.num_rows)
 
+    @cached_property
+    def footer(self) -> Footer:
+        """What the footer says about parts of columns; read when it is asked for."""
+        return Footer(self._handle, self.metadata)
+
+    def chunk(self, group: int, leaf: int) -> Chunk:
+        """One column in one row group."""
+        try:
+            return self.footer.chunk(group, leaf)
+        except (FooterError, pa.ArrowException, OSError) as error:
+            raise self.damaged(error) from None
+
     def read_dictionaries(self, leaves: tuple[int, ...]) -> None:
         """Let text columns that are stored as dictionaries come as such, to be decoded faster later."""
-        if not self.row_counts or not self.row_counts[0]:
+        if not self.row_counts or self.row_counts[0] < FEW_ROWS:
             return
-        group = self.metadata.row_group(0)
         names = []
         for leaf in leaves:
-            chunk = group.column(leaf)
-            if chunk.physical_type != "BYTE_ARRAY" or not chunk.has_dictionary_page:
+            described = self.metadata.schema.column(leaf)
+            # Inside of other types it would have to be decoded value by value.
+            if described.physical_type != "BYTE_ARRAY" or "." in described.path:
                 continue
-            if "." in chunk.path_in_schema:
-                # Inside of other types it would have to be decoded value by value.
-                continue
-            if chunk.total_uncompressed_size < _DICTIONARY_BYTES * group.num_rows:
-                names.append(chunk.path_in_schema)
+            chunk = self.chunk(0, leaf)
+            if chunk.has_dictionary and chunk.uncompressed < _DICTIONARY_BYTES * self.row_counts[0]:
+                names.append(described.path)
         if names:
             try:
                 self._file = pq.ParquetFile(
@@ -107,16 +121,12 @@ class DataFile:
         """The row groups whose middle lies in a range of bytes, so that each belongs to exactly one range."""
         chosen = []
         for index in range(self.metadata.num_row_groups):
-            group = self.metadata.row_group(index)
-            if not group.num_columns:
+            chunks = [self.chunk(index, leaf) for leaf in range(self.metadata.num_columns)]
+            if not chunks:
                 chosen.append(index)
                 continue
-            first = group.column(0)
-            begin = first.data_page_offset
-            if first.has_dictionary_page and first.dictionary_page_offset:
-                begin = min(begin, first.dictionary_page_offset)
-            size = sum(group.column(i).total_compressed_size for i in range(group.num_columns))
-            if start <= begin + size // 2 < end:
+            middle = chunks[0].begin + sum(chunk.compressed for chunk in chunks) // 2
+            if start <= middle < end:
                 chosen.append(index)
         return chosen
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lakepass.reader.data import deletion_vectors
 from lakepass.reader.data.conform import Conform
 from lakepass.reader.data.deletion_vectors import DeletionVector, Descriptor
-from lakepass.reader.data.files import STREAMED, BatchSize, DataFile
+from lakepass.reader.data.files import FEW_ROWS, STREAMED, BatchSize, DataFile
 from lakepass.reader.data.layout import Layout, Mapping, find_columns
 from lakepass.reader.data.projection import OutputColumn, extract, prune
 from lakepass.reader.data.row_groups import group_bounds
@@ -123,7 +123,7 @@ class FileReader:
         groups = list(range(len(data.row_counts)))
         if self._file.byte_range is not None:
             groups = data.groups_between(*self._file.byte_range)
-        if self._filter is None or not groups:
+        if self._filter is None or not groups or (len(groups) == 1 and data.num_rows < FEW_ROWS):
             return groups
         footer = group_bounds(data, groups, self._plan.mapping)
         evaluator = BoundsEvaluator(

@@ -18,6 +18,7 @@ from lakepass.reader.data.layout import Mapping, children, find_columns
 from lakepass.reader.errors import CorruptTableError
 from lakepass.reader.expressions.bounds import Bounds
 from lakepass.reader.expressions.tree import Column
+from lakepass.reader.footer import Chunk
 from lakepass.reader.types import StructType, arrow_type
 
 
@@ -31,14 +32,12 @@ def group_bounds(file: DataFile, groups: list[int], mapping: Mapping) -> Callabl
         leaf, kind = found
         lows, highs, values, nulls = [], [], [], []
         for group in groups:
-            chunk = file.metadata.row_group(group).column(leaf)
-            rows = file.row_counts[group]
-            statistics = chunk.statistics if chunk.is_stats_set else None
-            low, high, count = _values(statistics, kind)
+            chunk = file.chunk(group, leaf)
+            low, high = _values(chunk, kind)
             lows.append(low)
             highs.append(high)
-            nulls.append(count != 0)
-            values.append(count != rows)
+            nulls.append(chunk.null_count != 0)
+            values.append(chunk.null_count != file.row_counts[group])
         try:
             conform = Conform(file.path, mapping)
             low_values = conform(pa.array(lows, _carrier(kind)).cast(kind), column.type, str(column))
@@ -95,20 +94,18 @@ def _carrier(kind: pa.DataType) -> pa.DataType:
     return pa.int32() if pa.types.is_date32(kind) else kind
 
 
-def _values(statistics: Any, kind: pa.DataType) -> tuple[Any, Any, int | None]:
-    if statistics is None:
-        return None, None, None
-    count = statistics.null_count if statistics.has_null_count else None
-    if not statistics.has_min_max:
-        return None, None, count
+def _values(chunk: Chunk, kind: pa.DataType) -> tuple[Any, Any]:
     types = pa.types
-    low, high = statistics.min_raw, statistics.max_raw
+    if chunk.low is None or chunk.high is None:
+        return None, None
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         try:
-            return bytes(low).decode(), bytes(high).decode(), count
+            return chunk.low.decode(), chunk.high.decode()
         except UnicodeDecodeError:
-            return None, None, count
+            return None, None
     plain = types.is_signed_integer(kind) or types.is_timestamp(kind) or types.is_date32(kind)
-    if plain or types.is_floating(kind) or types.is_boolean(kind):
-        return low, high, count
-    return None, None, count
+    return (
+        (chunk.low, chunk.high)
+        if plain or types.is_floating(kind) or types.is_boolean(kind)
+        else (None, None)
+    )

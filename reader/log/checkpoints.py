@@ -14,11 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakepass.reader.errors import CorruptTableError, DeltaError, PathRefusedError
+from lakepass.reader.footer import FooterError
 from lakepass.reader.location import Location
 from lakepass.reader.log.actions import Sidecar
 from lakepass.reader.log.arrays import ArrowArray
 from lakepass.reader.log.cache import LogCache, read_kept
-from lakepass.reader.log.files import JSON_STATS, PARSED_STATS, FileColumns
+from lakepass.reader.log.checkpoint_file import CheckpointFile
+from lakepass.reader.log.files import FileColumns
 from lakepass.reader.log.lines import actions, pieces
 from lakepass.reader.log.names import SIDECAR_DIRECTORY
 from lakepass.reader.log.segment import Checkpoint
@@ -27,8 +29,6 @@ from lakepass.reader.storage import FileStatus, Storage
 from lakepass.reader.storage.local import LocalStorage
 
 BATCH_ROWS = 8 << 10
-FETCHED_BYTES = 8 << 20
-"""Of row groups, together: many small ones cost few requests."""
 STREAMED_BYTES = 32 << 20
 """A row group larger than this is fetched piece by piece: some writers put a million files into one."""
 MAX_SIDECARS = 1_000_000
@@ -46,7 +46,7 @@ class CheckpointReader:
         self._root = root
         self._checkpoint = checkpoint
         self._cache = cache
-        self._opened: tuple[str, pq.ParquetFile] | None = None
+        self._opened: tuple[str, CheckpointFile] | None = None
 
     @property
     def version(self) -> int:
@@ -140,27 +140,22 @@ class CheckpointReader:
         """Batches of the given leaves; row groups without the wanted action are left out."""
         file = self._open(status)
         try:
-            present = _present(file, columns, as_json=as_json)
-            groups = [
-                index
-                for index in range(file.metadata.num_row_groups)
-                if wanted is None or not _lacks(file.metadata.row_group(index), wanted)
-            ]
-            if not present or not groups:
+            present = file.present(columns, as_json=as_json)
+            if not present:
                 return
-            for bundle, size in _bundles(file, groups, present):
-                fetched = file if size <= STREAMED_BYTES else self._streamed(status, file)
+            for groups, size in file.bundles(present, wanted):
+                fetched = file.parquet if size <= STREAMED_BYTES else self._streamed(status, file)
                 for batch in fetched.iter_batches(
-                    BATCH_ROWS, row_groups=bundle, columns=present, use_threads=True
+                    BATCH_ROWS, row_groups=groups, columns=present, use_threads=True
                 ):
                     # Text in Parquet is not looked at when it is read: what is not UTF-8 would fail later.
                     batch.validate(full=True)
                     yield batch
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError, FooterError) as error:
             raise _unreadable(status.path, error) from None
 
-    def _streamed(self, status: FileStatus, opened: pq.ParquetFile) -> pq.ParquetFile:
-        return pq.ParquetFile(self._source(status), metadata=opened.metadata, buffer_size=4 << 20)
+    def _streamed(self, status: FileStatus, opened: CheckpointFile) -> pq.ParquetFile:
+        return pq.ParquetFile(self._source(status), metadata=opened.parquet.metadata, buffer_size=4 << 20)
 
     def _source(self, status: FileStatus) -> Any:
         local = isinstance(self._storage, LocalStorage)
@@ -168,81 +163,18 @@ class CheckpointReader:
             return pa.BufferReader(read_kept(self._storage, status, self._cache, status.size))
         return self._storage.open(status.path, status.size or None)
 
-    def _open(self, status: FileStatus) -> pq.ParquetFile:
+    def _open(self, status: FileStatus) -> CheckpointFile:
         if self._opened is not None and self._opened[0] == status.path:
             # Files and sidecars come from one checkpoint: its footer is read once.
             return self._opened[1]
         try:
-            file = pq.ParquetFile(self._source(status), pre_buffer=True)
+            file = CheckpointFile(self._source(status))
             self._opened = status.path, file
             return file
         except DeltaError:
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise _unreadable(status.path, error) from None
-
-
-def _present(file: pq.ParquetFile, columns: list[str], *, as_json: bool) -> list[str]:
-    """Those of the leaves that the file has; of statistics in two forms the wanted one, if it is complete."""
-    known = [file.schema.column(index).path for index in range(len(file.schema))]
-    present = [name for name in columns if any(path == name or path.startswith(name + ".") for path in known)]
-    parsed = [name for name in present if name.startswith(PARSED_STATS)]
-    if JSON_STATS in present and parsed:
-        first, others = (JSON_STATS, parsed) if as_json else (f"{PARSED_STATS}.numRecords", [JSON_STATS])
-        if _as_often(file, first, "add.path"):
-            return [name for name in present if name not in others]
-    return present
-
-
-def _as_often(file: pq.ParquetFile, leaf: str, other: str) -> bool:
-    """Whether the footer says that a leaf has as many values as another one."""
-    for index in range(file.metadata.num_row_groups):
-        group = file.metadata.row_group(index)
-        nulls = {leaf: -1, other: -2}
-        for number in range(group.num_columns):
-            column = group.column(number)
-            stats: Any = column.statistics if column.path_in_schema in nulls else None
-            if stats is not None and stats.has_null_count:
-                nulls[column.path_in_schema] = stats.null_count
-        if nulls[leaf] != nulls[other]:
-            return False
-    return True
-
-
-def _bundles(file: pq.ParquetFile, groups: list[int], columns: list[str]) -> Iterator[tuple[list[int], int]]:
-    """Neighbouring row groups to be fetched together, and the bytes of their columns.
-
-    Arrow holds on to everything that one call asked for until its last batch.
-    """
-    wanted = [
-        index
-        for index in range(len(file.schema))
-        if any(f"{file.schema.column(index).path}.".startswith(f"{name}.") for name in columns)
-    ]
-    bundle: list[int] = []
-    held = 0
-    for group in groups:
-        described = file.metadata.row_group(group)
-        size = sum(described.column(index).total_compressed_size for index in wanted)
-        if bundle and held + size > FETCHED_BYTES:
-            yield bundle, held
-            bundle, held = [], 0
-        bundle.append(group)
-        held += size
-    yield bundle, held
-
-
-def _lacks(group: pq.RowGroupMetaData, action: str) -> bool:
-    """Whether a row group surely holds none of an action: two of its fields are null in every row."""
-    empty = 0
-    for index in range(group.num_columns):
-        column = group.column(index)
-        if column.path_in_schema in (f"{action}.path", f"{action}.size"):
-            stats = column.statistics
-            if stats is None or stats.null_count != group.num_rows:
-                return False
-            empty += 1
-    return empty == 2
 
 
 def _damaged(path: str, why: str) -> CorruptTableError:
