@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import polars as pl
-from polars.io.plugins import register_io_source
-
 if TYPE_CHECKING:
+    import polars as pl
+
     from lakepass.reader.outputs import Outputs
 
 
@@ -23,6 +22,8 @@ def lazy_frame(rows: Outputs) -> pl.LazyFrame:
     >>> frame.select("value").head(1).collect().shape
     (1, 1)
     """
+    import polars as pl
+    from polars.io.plugins import register_io_source
 
     def read(
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None

@@ -128,6 +128,10 @@ class DirectoryCache:
     are read again and again. Names are digests and tell nothing; what is in the files is as confidential as
     the tables, and the folder is made for its user alone. Losing it loses nothing, and what was damaged in it
     is not used.
+
+    >>> from lakepass.reader import Table
+    >>> Table("orders", cache=DirectoryCache("kept", limit=100 << 20)).snapshot().scan().count()
+    5
     """
 
     def __init__(self, folder: str | os.PathLike[str], limit: int = 1 << 30, *, data: bool = False) -> None:

@@ -48,7 +48,11 @@ def load_as_arrow(
     jsonPredicateHints: str | None = None,
     use_delta_format: bool | None = None,
 ) -> pa.Table:
-    """The rows of a shared table as an Arrow table."""
+    """The rows of a shared table as an Arrow table.
+
+    >>> load_as_arrow("me.share#sales.eu.orders", columns=["id"], filter="id < 2").to_pydict()
+    {'id': [1]}
+    """
     table = open_table(url, access, use_delta_format=use_delta_format)
     at = version, timestamp
     scan = _scan(table, at, jsonPredicateHints, columns=columns, filter=filter, limit=limit)
@@ -75,6 +79,9 @@ def load_as_pandas(  # noqa: PLR0917 - the order that delta-sharing made known
     `arrow_types` keeps Arrow's types (whole numbers stay whole beside nulls). `jsonPredicateHints` is passed
     to the server as it is, and may leave files out; `filter` decides about rows. `convert_in_batches` is
     taken for code written for delta-sharing: rows are always read in batches here.
+
+    >>> load_as_pandas("me.share#sales.eu.orders", limit=3).shape[0]
+    3
     """
     table = open_table(url, access, use_delta_format=use_delta_format)
     at = version, timestamp
@@ -97,7 +104,11 @@ def load_as_polars(
     jsonPredicateHints: str | None = None,
     use_delta_format: bool | None = None,
 ) -> pl.DataFrame:
-    """The rows of a shared table as a polars data frame."""
+    """The rows of a shared table as a polars data frame.
+
+    >>> load_as_polars("me.share#sales.eu.orders", columns=["id"], filter="id < 2").to_dicts()
+    [{'id': 1}]
+    """
     table = open_table(url, access, use_delta_format=use_delta_format)
     at = version, timestamp
     scan = _scan(table, at, jsonPredicateHints, columns=columns, filter=filter, limit=limit)
@@ -116,7 +127,12 @@ def load_table_changes_as_pandas(  # noqa: PLR0917 - the order that delta-sharin
     *,
     access: Access = "auto",
 ) -> pd.DataFrame:
-    """The rows that changed between two versions or times, with what happened to them and when."""
+    """The rows that changed between two versions or times, with what happened to them and when.
+
+    >>> changed = load_table_changes_as_pandas("me.share#sales.eu.feed", starting_version=1)
+    >>> list(changed.columns[-3:])
+    ['_change_type', '_commit_version', '_commit_timestamp']
+    """
     table = open_table(url, access, use_delta_format=use_delta_format)
     changes = table.changes(starting_version, ending_version, starting_timestamp, ending_timestamp)
     frame: pd.DataFrame = changes.to_pandas()
@@ -124,18 +140,30 @@ def load_table_changes_as_pandas(  # noqa: PLR0917 - the order that delta-sharin
 
 
 def get_table_version(url: str, starting_timestamp: Moment | None = None) -> int:
-    """The current version of a shared table, or the first one at or after a time."""
+    """The current version of a shared table, or the first one at or after a time.
+
+    >>> get_table_version("me.share#sales.eu.orders", starting_timestamp="1970-01-01T00:00:00Z")
+    0
+    """
     profile, name = split_reference(url)
     return SharingClient(profile).table_version(name, starting_timestamp)
 
 
 def get_table_metadata(url: str, use_delta_format: bool | None = None) -> Metadata:
-    """The metadata of a shared table as it is now."""
+    """The metadata of a shared table as it is now.
+
+    >>> get_table_metadata("me.share#sales.eu.orders").partition_columns[:2]
+    ('flag', 'tiny')
+    """
     return open_table(url, "auto", use_delta_format=use_delta_format).snapshot().metadata
 
 
 def list_all_tables(profile: ProfileSource | Profile | None = None) -> list[TableEntry]:
-    """Every table of every share granted to the recipient."""
+    """Every table of every share granted to the recipient.
+
+    >>> [str(table) for table in list_all_tables("me.share")]
+    ['sales.eu.feed', 'sales.eu.orders']
+    """
     return list(SharingClient(profile).all_tables())
 
 

@@ -46,7 +46,8 @@ class Patience:
     """How many attempts may end in a timeout: a server that hangs is given up sooner than one that fails."""
     first_pause: float = 0.2
     longest_pause: float = 10.0
-    longest_retry_after: float = 120.0
+    longest_wait: float = 45.0
+    """Seconds between attempts, all together; a server that asks for more is taken at its word."""
     connect: float = 10.0
     read: float = 60.0
 
@@ -123,6 +124,7 @@ class Transport:
         if content is not None:
             headers = {**headers, "Content-Type": "application/json; charset=utf-8"}
         timeouts = redirects = attempt = 0
+        waited = 0.0
         renewed_token = False
         while True:
             failure: SharingError
@@ -168,12 +170,11 @@ class Transport:
                 if answer.status_code not in _RETRIED:
                     raise failure
                 wait = _retry_after(answer)
-                if wait is not None and wait > self.patience.longest_retry_after:
-                    raise failure
             attempt += 1
-            if attempt >= self.patience.attempts:
-                raise failure
             pause = max(self.patience.pause(attempt - 1), wait or 0.0)
+            waited += pause
+            if attempt >= self.patience.attempts or waited > self.patience.longest_wait:
+                raise failure
             log.info("%s; trying again in %.1f s", failure, pause)
             time.sleep(pause)
 

@@ -75,6 +75,14 @@ def test_a_retry_after_beyond_patience_fails_at_once(server: Server, rest: Rest)
     assert len(server.asked) == 1
 
 
+def test_waits_add_up_to_no_more_than_patience_has(server: Server) -> None:
+    server.on("GET", "/shares", as_json({}, 503, **{"Retry-After": "1"}))
+    rest = Rest(Transport(Profile.load(server.profile), Patience(longest_wait=2.5)))
+    with pytest.raises(SharingError, match="503"):
+        list(rest.shares())
+    assert len(server.asked) == 3
+
+
 def test_a_server_that_hangs_is_given_up(server: Server) -> None:
     server.on("GET", "/shares", Reply(delay=1.0))
     rest = Rest(Transport(Profile.load(server.profile), Patience(first_pause=0.01, read=0.1)))
