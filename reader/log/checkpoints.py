@@ -28,7 +28,8 @@ from lakepass.reader.paths import resolve
 from lakepass.reader.storage import FileStatus, Storage
 from lakepass.reader.storage.local import LocalStorage
 
-BATCH_ROWS = 8 << 10
+_BATCH_ROWS, _PARSED_ROWS = 8 << 10, 64 << 10
+"""Rows in a batch; more where their statistics are parsed, which several threads do together."""
 STREAMED_BYTES = 32 << 20
 """A row group larger than this is fetched piece by piece: some writers put a million files into one."""
 MAX_SIDECARS = 1_000_000
@@ -75,7 +76,11 @@ class CheckpointReader:
             if status.path.endswith(".json"):
                 yield from self._json_structs(status)
                 continue
-            for batch in self._batches(status, columns.leaves(), "add", as_json=columns.stats == "json"):
+            rows = _PARSED_ROWS if isinstance(columns.stats, pa.Schema) else _BATCH_ROWS
+            batches = self._batches(
+                status, columns.leaves(), "add", as_json=columns.stats == "json", rows=rows
+            )
+            for batch in batches:
                 column = batch.column(0)
                 if not pa.types.is_struct(column.type):
                     raise _damaged(status.path, f"its add column is {column.type}")
@@ -135,7 +140,13 @@ class CheckpointReader:
                         yield name, row
 
     def _batches(
-        self, status: FileStatus, columns: list[str], wanted: str | None = None, *, as_json: bool = False
+        self,
+        status: FileStatus,
+        columns: list[str],
+        wanted: str | None = None,
+        *,
+        as_json: bool = False,
+        rows: int = _BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
         """Batches of the given leaves; row groups without the wanted action are left out."""
         file = self._open(status)
@@ -145,9 +156,7 @@ class CheckpointReader:
                 return
             for groups, size in file.bundles(present, wanted):
                 fetched = file.parquet if size <= STREAMED_BYTES else self._streamed(status, file)
-                for batch in fetched.iter_batches(
-                    BATCH_ROWS, row_groups=groups, columns=present, use_threads=True
-                ):
+                for batch in fetched.iter_batches(rows, row_groups=groups, columns=present, use_threads=True):
                     # Text in Parquet is not looked at when it is read: what is not UTF-8 would fail later.
                     batch.validate(full=True)
                     yield batch

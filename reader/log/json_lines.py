@@ -19,7 +19,8 @@ import pyarrow.json as pj
 from lakepass.reader.log.arrays import ArrowArray, compute
 
 _NULL_AFTER_OBJECT = re.compile(rb"\}\s*null")
-_BLOCK = 4 << 20
+_BLOCK = 512 << 10
+"""Small enough that every core has some of a batch to parse."""
 _LARGEST = 1 << 30
 
 
