@@ -7,7 +7,7 @@ was fetched with. Deletion vectors are small and are read where they are.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 
@@ -61,7 +61,7 @@ class _KeptStorage:
     ) -> bytes:
         return self._storage.read(path, offset=offset, length=length, limit=limit)
 
-    def open(self, path: str, size: int | None = None) -> pa.NativeFile | BinaryIO:
+    def open(self, path: str, size: int | None = None) -> pa.NativeFile:
         if size is None or not self._cache.keeps(size):
             return self._storage.open(path, size)
 

@@ -18,7 +18,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -165,7 +165,7 @@ class DirectoryCache:
         """Checkpoints and data files are kept up to an eighth of the room."""
         return 0 < size <= self._limit // 8
 
-    def open(self, name: str, size: int, content: Callable[[], Iterable[bytes]]) -> BinaryIO | None:
+    def open(self, name: str, size: int, content: Callable[[], Iterable[bytes]]) -> pa.NativeFile | None:
         """A data file by whatever names it, fetched once; None when it cannot be kept."""
         file = self._named("file", f"data\n{name}\n{size}")
         with self._lock:
@@ -180,7 +180,7 @@ class DirectoryCache:
             self._filling.pop(file, None)
         return opened
 
-    def _opened(self, file: Path, size: int) -> BinaryIO | None:
+    def _opened(self, file: Path, size: int) -> pa.NativeFile | None:
         try:
             kept: Any = pa.OSFile(str(file), "rb")
         except OSError:

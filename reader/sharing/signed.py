@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -214,7 +214,7 @@ class SignedStorage:
         """Bytes of a file."""
         return self._http.read(self._signed.current(path), offset=offset, length=length, limit=limit)
 
-    def open(self, path: str, size: int | None = None) -> pa.NativeFile | BinaryIO:
+    def open(self, path: str, size: int | None = None) -> pa.NativeFile:
         """A file for random access."""
         return self._http.open(self._signed.current(path), size)
 

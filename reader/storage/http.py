@@ -11,9 +11,9 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
 
 import httpx
+import pyarrow as pa
 
 from lakepass.reader.errors import AccessRefusedError, FileMissingError, StorageError
 from lakepass.reader.secrets import scrub, shown_address
@@ -63,7 +63,7 @@ class HttpStorage:
         data, _ = self._get(path, offset, length, limit)
         return data
 
-    def open(self, path: str, size: int | None = None) -> BinaryIO:
+    def open(self, path: str, size: int | None = None) -> pa.NativeFile:
         """The file for ranged reads; one request finds its size when it is not known."""
         if size is None:
             _, size = self._get(path, 0, 1, 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -57,6 +57,6 @@ class Storage(Protocol):
         """Bytes of an object, all of it or a range; more than `limit` is refused before memory is taken."""
         ...
 
-    def open(self, path: str, size: int | None = None) -> pa.NativeFile | BinaryIO:
+    def open(self, path: str, size: int | None = None) -> pa.NativeFile:
         """A file for random access; threads may share it. Knowing the size saves a request."""
         ...

@@ -12,9 +12,10 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import obstore
+import pyarrow as pa
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
@@ -102,7 +103,7 @@ class ObjectStorage:
 
         return self._call("read", path, whole)
 
-    def open(self, path: str, size: int | None = None) -> BinaryIO:
+    def open(self, path: str, size: int | None = None) -> pa.NativeFile:
         """The object for ranged reads."""
         key = self._key(path)
         if size is None:

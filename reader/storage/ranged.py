@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import io
 import threading
+from collections import deque
 from collections.abc import Callable
-from typing import BinaryIO, cast
+from typing import Any
+
+import pyarrow as pa
 
 from lakepass.reader.errors import CorruptTableError
 
@@ -41,6 +44,7 @@ class RangedFile(io.RawIOBase):
     def close(self) -> None:
         """Let go of what the bytes come from."""
         super().close()
+        self._tail = None
         if self._closing is not None:
             self._closing()
 
@@ -105,8 +109,17 @@ class RangedFile(io.RawIOBase):
             return self._tail
 
 
+_recent: deque[pa.NativeFile] = deque(maxlen=64)
+"""Arrow's own threads let go of a file shortly after they gave its last bytes. Were theirs the last
+reference, they would call Python for it, which aborts the process if the interpreter has just begun to end.
+"""
+
+
 def ranged(
     path: str, size: int, fetch: Callable[[int, int], bytes], closing: Callable[[], None] | None = None
-) -> BinaryIO:
+) -> pa.NativeFile:
     """The file as Arrow takes it."""
-    return cast("BinaryIO", RangedFile(path, size, fetch, closing))
+    handle: Any = RangedFile(path, size, fetch, closing)
+    file = pa.PythonFile(handle, mode="r")
+    _recent.append(file)
+    return file
